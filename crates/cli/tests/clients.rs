@@ -3,10 +3,11 @@
 mod common;
 
 use common::door::{Door, open_gateway_to_all};
-use common::{Net, edit, json, quorate, stderr, stdout, wait_for};
+use common::{Net, TIMEOUT, edit, json, quorate, stderr, stdout, wait_for};
 use quorate_crypto::{IdentitySecret, KeyCache, KeyFile};
-use quorate_gateway::{CallError, Connection, KvClient, KvError, check_answer};
+use quorate_gateway::{CallError, ClientConfig, Connection, KvClient, KvError, check_answer};
 use quorate_lab::http;
+use quorate_ledger::kv::Operation;
 use quorate_node::config::load_committee;
 use quorate_node::ports::free_ports;
 use quorate_types::{Committee, ReplicaId};
@@ -25,6 +26,7 @@ fn committee(net: &Net) -> Arc<Committee> {
 /// A client of the key-value store with a new session, which `vouching` vouches for.
 fn client(net: &Net, vouching: Option<&IdentitySecret>) -> KvClient {
     let config = Connection::config(committee(net), ReplicaId(0), check_answer);
+    let config = ClientConfig { call_timeout: TIMEOUT, ..config };
     let config = vouching.map_or(config.clone(), |key| config.vouched_by(key));
     KvClient::new(Connection::open(&config).expect("threads"))
 }
@@ -47,9 +49,9 @@ async fn expect_write(store: &KvClient, key: &'static str) {
 }
 
 async fn expect_turned_away(store: &KvClient) {
-    let written = store.put("strange", "value").await.expect_err("a stranger writes");
     let read = store.get_certified("known").await.expect_err("a stranger reads");
-    for error in [written, read] {
+    let written = store.put("strange", "value").await.expect_err("a stranger writes");
+    for error in [read, written] {
         let KvError::Call(CallError::TurnedAway(reason)) = &error else { panic!("{error}") };
         assert!(reason.contains("it lets in listed clients alone"), "{reason}");
     }
@@ -57,8 +59,7 @@ async fn expect_turned_away(store: &KvClient) {
 
 /// Has every validator read its files again.
 fn hang_up(net: &Net) {
-    for index in 0..net.http.len() {
-        let process = net.processes.id(index).expect("it runs");
+    for process in (0..net.http.len()).filter_map(|index| net.processes.id(index)) {
         let process = Pid::from_raw(process.cast_signed()).expect("a process");
         kill_process(process, Signal::HUP).expect("told");
     }
@@ -89,8 +90,10 @@ fn strangers_with_the_committee_file_neither_write_nor_read() {
         expect_turned_away(&client(&net, Some(&self_made))).await;
         expect_write(&known, "again").await;
     });
-    let refused = metric(&net, 0, "quorate_connections_cut_total{reason=\"not-listed\"}");
-    assert!(refused.is_some_and(|count| count > 0.0), "{refused:?}");
+    wait_for("it to be counted", || {
+        let refused = metric(&net, 0, "quorate_connections_cut_total{reason=\"not-listed\"}");
+        refused.filter(|count| *count > 0.0)
+    });
     the_command_uses_the_key(&net, &key);
     a_gateway_beside_a_member_needs_no_list(&gateway);
 }
@@ -141,9 +144,14 @@ fn a_list_that_changes_lets_in_and_cuts_without_a_restart() {
     assert!(net.looks().iter().all(Option::is_some), "nobody ended of a signal");
 }
 
+/// Returns `true` if members do not let the client in, whether or not the write was under way then.
+fn is_refusal(error: &KvError) -> bool {
+    matches!(error, KvError::Call(CallError::TurnedAway(_) | CallError::CutOff(_)))
+}
+
 async fn until_let_in(store: &KvClient) {
     while let Err(error) = store.put("listed", "value").await {
-        assert!(matches!(error, KvError::Call(CallError::TurnedAway(_))), "{error}");
+        assert!(is_refusal(&error), "{error}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -151,11 +159,44 @@ async fn until_let_in(store: &KvClient) {
 async fn until_turned_away(store: &KvClient) {
     loop {
         match store.put("listed", "value").await {
-            Err(KvError::Call(CallError::TurnedAway(_))) => return,
+            Err(error) if is_refusal(&error) => return,
             Ok(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Two members of four have a write, and are no quorum, when its client is struck off their lists.
+#[test]
+fn what_is_under_way_when_its_client_is_struck_off_may_take_effect() {
+    let mut net = start(&["--clients", "listed"], |_| {});
+    let [first, second] = [1, 2].map(|seed| IdentitySecret::from_seed([seed; 32]));
+    list(&net, &[&first, &second]);
+    let runtime = Runtime::new().expect("a runtime");
+    let (one, two) = (client(&net, Some(&first)), client(&net, Some(&second)));
+    runtime.block_on(until_let_in(&one));
+    runtime.block_on(until_let_in(&two));
+
+    (2..4).for_each(|index| net.processes.kill(index).expect("killed"));
+    let put = |key: &'static str| Operation::put(key, vec![b'v'; 50_000]).encode();
+    let write = one.connection().begin(put("under-way")).expect("it is let in");
+    wait_for("a member to have it", || {
+        let bytes = ["quorate_mempool_bytes", "quorate_bodies_bytes"];
+        let holds = |sample: &str| metric(&net, 0, sample).is_some_and(|now| now > 50_000.0);
+        bytes.iter().any(|sample| holds(sample)).then_some(())
+    });
+    list(&net, &[&second]);
+    let error = runtime.block_on(write.finish()).expect_err("there is no quorum");
+    assert!(matches!(error, CallError::CutOff(_)), "{error}");
+    assert!(error.to_string().contains("may take effect"), "{error}");
+    // What begins now is not sent, and said to be refused.
+    let error = one.connection().begin(put("too-late")).expect_err("it is not let in");
+    assert!(matches!(error, CallError::TurnedAway(_)), "{error}");
+
+    (2..4).for_each(|index| net.processes.start_one(index).expect("started"));
+    let read = |key: &'static str| runtime.block_on(two.get(key)).expect("a read");
+    wait_for("it to take effect", || read("under-way"));
+    assert_eq!(read("too-late"), None);
 }
 
 #[test]
@@ -178,8 +219,10 @@ fn what_the_service_does_not_admit_is_refused_before_it_is_ordered() {
     net.wait_level(executed);
     let refused =
         |member| metric(&net, member, "quorate_requests_refused_total{reason=\"not-admitted\"}");
-    let refusing = (0..4).filter(|member| refused(*member).is_some_and(|count| count > 0.0));
-    assert!(refusing.count() >= 2, "one of those that say so is honest");
+    let refusing = |member: &usize| refused(*member).is_some_and(|count| count > 0.0);
+    wait_for("two to have refused it, of whom one is honest", || {
+        ((0..4).filter(refusing).count() >= 2).then_some(())
+    });
 }
 
 #[test]
@@ -213,15 +256,28 @@ fn a_client_is_held_to_its_rate_and_told() {
             edit(config, "client_requests_per_second = 0", "client_requests_per_second = 5");
         }
     });
-    let runtime = Runtime::new().expect("a runtime");
-    runtime.block_on(async {
-        let store = client(&net, None);
-        for _ in 0..40 {
-            // A session that is told to slow down does, and everything gets done.
-            expect_write(&store, "slow").await;
-        }
-        expect_write(&client(&net, None), "another's").await;
-    });
     let refused = |member| metric(&net, member, "quorate_requests_refused_total{reason=\"rate\"}");
-    assert!((0..4).any(|member| refused(member).is_some_and(|count| count > 0.0)));
+    let runtime = Runtime::new().expect("a runtime");
+    let store = client(&net, None);
+    wait_for("a member to tell it", || {
+        // A session that is told to slow down does, and everything gets done.
+        runtime.block_on(write_at_once(&store));
+        (0..4).any(|member| refused(member).is_some_and(|count| count > 0.0)).then_some(())
+    });
+    runtime.block_on(expect_write(&client(&net, None), "another's"));
+}
+
+/// Writes that do not wait for one another, so far apart that none shares the request of another.
+async fn write_at_once(store: &KvClient) {
+    let write = |number| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(number * Duration::from_millis(5)).await;
+            expect_write(&store, "fast").await;
+        })
+    };
+    let writes: Vec<_> = (0..10).map(write).collect();
+    for write in writes {
+        write.await.expect("written");
+    }
 }

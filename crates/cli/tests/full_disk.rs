@@ -9,7 +9,9 @@ use common::mounts::{Ballast, free, mount, with_own_mounts};
 use common::{Net, TIMEOUT, edit, json, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::Value;
+use std::fs;
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
@@ -27,6 +29,15 @@ const WRITES: u64 = 40;
 /// Four validators of the key-value store with a gateway each, little log and many snapshots, whose
 /// data are where `data` says.
 fn committee(data: impl Fn(usize) -> Option<String>) -> (Net, Vec<Door>) {
+    committee_with(|index, config| {
+        if let Some(folder) = data(index) {
+            edit(config, "data_dir = \"data\"", &format!("data_dir = \"{folder}\""));
+        }
+    })
+}
+
+/// The same, after more was done with their configurations.
+fn committee_with(prepare: impl Fn(usize, &Path)) -> (Net, Vec<Door>) {
     let base = free_ports(MEMBERS).expect("free ports");
     let door = |index| Door { address: format!("127.0.0.1:{}", base + index), token: None };
     let doors: Vec<Door> = (0..MEMBERS).map(door).collect();
@@ -35,9 +46,7 @@ fn committee(data: impl Fn(usize) -> Option<String>) -> (Net, Vec<Door>) {
             edit(config, "retention_bytes = 1073741824", "retention_bytes = 4194304");
             edit(config, "snapshot_every = 1024", "snapshot_every = 32");
             open_gateway_to_all(config, &door.address);
-            if let Some(folder) = data(index) {
-                edit(config, "data_dir = \"data\"", &format!("data_dir = \"{folder}\""));
-            }
+            prepare(index, config);
         }
     });
     net.wait_connected();
@@ -104,12 +113,22 @@ fn put_at_last(door: &Door, key: &str) {
     wait_for("a write to be taken again", || (put(door, key).status == 200).then_some(()));
 }
 
-fn expect_kept(door: &Door, keys: &[String]) {
+/// Reads each key as it was at this height or later, and its value is there.
+fn expect_kept(door: &Door, keys: &[String], height: u64) {
     for key in keys {
-        let answer = door.get(&format!("/v1/kv/{key}"));
+        let answer = wait_for("a read of that height", || {
+            let answer = door.get(&format!("/v1/kv/{key}"));
+            height_of(&answer).filter(|at| *at >= height).map(|_| answer)
+        });
         assert_eq!(answer.status, 200, "{key} was acknowledged: {}", answer.text());
         assert!(answer.body == value(key), "{key} has another value");
     }
+}
+
+/// Height whose state an answer shows; `None` for one that shows none.
+fn height_of(answer: &Answer) -> Option<u64> {
+    let of_absence = || serde_json::from_slice::<Value>(&answer.body).ok()?["height"].as_u64();
+    answer.number("Quorate-Height").or_else(of_absence)
 }
 
 #[test]
@@ -122,8 +141,9 @@ fn four_validators_on_a_full_disk_refuse_lose_nothing_and_go_on() {
         let data = |index| Some(format!("{}/validator-{index}", folder.display()));
         let (mut net, doors) = committee(data);
         let first = Ballast::leaving(&folder, "ballast", 60 * MIB);
-        let mut acknowledged = fill(&doors, "first");
-        assert!(!acknowledged.is_empty());
+        put_at_last(&doors[0], "before");
+        let mut acknowledged = vec!["before".to_owned()];
+        acknowledged.extend(fill(&doors, "first"));
         println!("{} writes were acknowledged before the disk was full", acknowledged.len());
         expect_all_run(&mut net);
 
@@ -134,15 +154,19 @@ fn four_validators_on_a_full_disk_refuse_lose_nothing_and_go_on() {
 
         second.remove();
         first.remove();
+        // Who has no room yet would learn of the last writes with the next one, and none follows.
+        for http in &net.http {
+            wait_for("it to have room", || (disk(http)["level"] != "out").then_some(()));
+        }
         for (index, door) in doors.iter().enumerate() {
             let key = format!("again-{index}");
             put_at_last(door, &key);
             acknowledged.push(key);
         }
+        let level = wait_for("all to have one state", || net.level());
         for door in &doors {
-            expect_kept(door, &acknowledged);
+            expect_kept(door, &acknowledged, level.executed);
         }
-        wait_for("all to have one state", || net.level());
         // How much is left beyond it depends on how much of the log each had kept.
         for http in &net.http {
             wait_for("the reserve to be back", || {
@@ -182,7 +206,7 @@ fn one_full_validator_of_four_costs_the_others_nothing_and_catches_up() {
             written.push(key);
         };
         wait_for_out(&net.http[full], || write(&mut written));
-        expect_out(&net, full, &folder);
+        wait_until_told(&net, full, &folder);
 
         let executed = net.looks()[0].as_ref().expect("it answers").operations;
         (0..WRITES).for_each(|_| write(&mut written));
@@ -190,16 +214,88 @@ fn one_full_validator_of_four_costs_the_others_nothing_and_catches_up() {
         wait_for("the others to go on", || {
             net.looks()[0].as_ref().filter(|look| look.operations >= executed + WRITES).map(drop)
         });
-        let refused = put(&doors[full], "at-its-door");
-        assert_eq!(refused.status, 200, "another member takes it: {}", refused.text());
+        // At its own door another member takes it.
+        put_at_last(&doors[full], "at-its-door");
 
         ballast.remove();
         wait_for("it to have room", || (disk(&net.http[full])["level"] == "enough").then_some(()));
         // An idle committee says nothing: what it missed it learns with the next decision.
         write(&mut written);
-        wait_for("it to catch up", || net.level());
+        let level = wait_for("it to catch up", || net.level());
         wait_for("it to be ready", || (readyz(&net.http[full]).status == 200).then_some(()));
-        expect_kept(&doors[full], &written);
+        expect_kept(&doors[full], &written, level.executed);
+        expect_all_run(&mut net);
+    });
+}
+
+/// Its snapshots have a disk of their own, which stays full; its log's has room again.
+#[test]
+fn a_validator_waits_for_the_file_system_that_its_write_needs() {
+    let name = "a_validator_waits_for_the_file_system_that_its_write_needs";
+    with_own_mounts(name, || {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("disk");
+        mount(&folder, 110);
+        let snapshots = folder.join("snapshots");
+        mount(&snapshots, 4);
+        let full = usize::from(MEMBERS) - 1;
+        let data = |index| (index == full).then(|| folder.display().to_string());
+        let (mut net, doors) = committee(data);
+        let _stays = Ballast::leaving(&snapshots, "ballast", 0);
+        let ballast = Ballast::leaving(&folder, "ballast", 10 * MIB);
+        let mut number = 0;
+        wait_for_out(&net.http[full], || {
+            number += 1;
+            put_at_last(&doors[0], &format!("k{number}"));
+        });
+        ballast.remove();
+        wait_for("it to go on", || (disk(&net.http[full])["level"] != "out").then_some(()));
+        put_at_last(&doors[0], "last");
+        wait_for("it to catch up", || net.level());
+        assert_eq!(free(&snapshots), 0, "this one is as full as it was");
+        expect_all_run(&mut net);
+    });
+}
+
+/// The key has a disk of its own, and with it the guard: a file system that copies what it writes
+/// may have no room for what lies there already. Here what lies there is taken away.
+#[test]
+fn a_guard_without_room_is_waited_for() {
+    let name = "a_guard_without_room_is_waited_for";
+    with_own_mounts(name, || {
+        let place = tempfile::tempdir().expect("a folder");
+        let keys = place.path().join("keys");
+        mount(&keys, 1);
+        let last = usize::from(MEMBERS) - 1;
+        let (mut net, doors) = committee_with(|index, config| {
+            if index == last {
+                let key = keys.join("key.toml");
+                fs::copy(config.with_file_name("key.toml"), &key).expect("copied");
+                edit(config, "key = \"key.toml\"", &format!("key = \"{}\"", key.display()));
+            }
+        });
+        put_at_last(&doors[0], "before");
+        wait_for("all to be level", || net.level());
+        let guard = fs::File::options().write(true).open(keys.join("key.guard")).expect("a guard");
+        let mut ballast = Vec::new();
+        while guard.metadata().expect("a file").blocks() > 0 {
+            guard.set_len(0).expect("emptied");
+            ballast.push(Ballast::leaving(&keys, &format!("ballast-{}", ballast.len()), 0));
+        }
+        let mut number = 0;
+        wait_for_out(&net.http[last], || {
+            number += 1;
+            put_at_last(&doors[0], &format!("k{number}"));
+        });
+        wait_for("a line that names it", || {
+            let log = net.processes.log_tail(last, 40);
+            (log.contains("the disk is full") && log.contains("key.guard")).then_some(())
+        });
+        expect_all_run(&mut net);
+        ballast.into_iter().for_each(Ballast::remove);
+        wait_for("it to go on", || (disk(&net.http[last])["level"] != "out").then_some(()));
+        put_at_last(&doors[0], "last");
+        wait_for("it to catch up", || net.level());
         expect_all_run(&mut net);
     });
 }
@@ -218,16 +314,21 @@ fn wait_for_out(http: &str, mut write: impl FnMut()) {
 }
 
 /// A validator that waits for room says so wherever it is looked at.
-fn expect_out(net: &Net, index: usize, folder: &Path) {
+fn wait_until_told(net: &Net, index: usize, folder: &Path) {
     let http = &net.http[index];
-    let health = readyz(http);
-    assert_eq!(health.status, 503);
-    assert!(health.text().contains("the disk is full"), "{}", health.text());
-    assert!(metric(http, "quorate_disk_needed_bytes") > 0.0);
-    assert_eq!(metric(http, "quorate_disk_reserve_bytes"), 0.0, "it was released");
-    assert!(!folder.join("reserve").exists());
-    let log = net.processes.log_tail(index, 40);
-    assert!(log.contains("the disk is full") && log.contains("needed="), "{log}");
+    wait_for("it not to be ready", || {
+        let health = readyz(http);
+        (health.status == 503 && health.text().contains("the disk is full")).then_some(())
+    });
+    wait_for("what it needs", || (metric(http, "quorate_disk_needed_bytes") > 0.0).then_some(()));
+    wait_for("the reserve to be released", || {
+        let is_released = metric(http, "quorate_disk_reserve_bytes") == 0.0;
+        (is_released && !folder.join("reserve").exists()).then_some(())
+    });
+    wait_for("a line in its log", || {
+        let log = net.processes.log_tail(index, 40);
+        (log.contains("the disk is full") && log.contains("needed=")).then_some(())
+    });
 }
 
 #[test]

@@ -204,7 +204,22 @@ fn users_do_what_their_tokens_are_for() {
     wait_for("the till to be shut out", || {
         (ask_as(&door, till, "GET", "/v1/kv/till%2Fa", "").status == 401).then_some(())
     });
-    ask_as(&door, auditor, "GET", "/v1/kv?consistency=linearizable", "").json(200);
+    let reads = || ask_as(&door, auditor, "GET", "/v1/kv?consistency=linearizable", "").status;
+    assert_eq!(reads(), 200);
+    // A file that is refused says why, and whoever was let in before still is.
+    let listed = fs::read_to_string(&file).expect("a file");
+    let user = listed.split("[[tokens]]").nth(1).expect("the auditor");
+    let twice = user.replace("auditor", "somebody");
+    fs::write(&file, format!("{listed}\n[[tokens]]{twice}")).expect("written");
+    hang_up(&net);
+    wait_for("the log to say why", || {
+        let log = net.processes.log_tail(0, 20);
+        let why = "'auditor' and 'somebody' have the same token";
+        (log.contains("users of the gateway not read again; the former stays") && log.contains(why))
+            .then_some(())
+    });
+    assert_eq!(reads(), 200);
+    assert_eq!(ask_as(&door, till, "GET", "/v1/kv/till%2Fa", "").status, 401, "as before");
 }
 
 fn rights_of_a_till(door: &Door, till: &str) {

@@ -31,7 +31,9 @@ fn the_first_command_works() {
 
 #[test]
 fn every_command_is_understood() {
-    for command in [commands(README), commands(TOUR)].concat() {
+    let (readme, tour) = (commands(README), commands(TOUR));
+    assert!(!readme.is_empty() && !tour.is_empty(), "{readme:?} {tour:?}");
+    for command in [readme, tour].concat() {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();
         arguments.push("--help");
         let output = quorate(&arguments);

@@ -151,16 +151,16 @@ fn a_machine_put_back_to_a_snapshot_follows_and_never_signs() {
     wait_follows(&net.http[3], &net.http[0]);
 }
 
-/// A machine is cloned while its validator runs: the clone has its key and its folder, and other
-/// ports. Whoever is at the member's address learns of it; the clone is answered by nobody.
+/// A machine is cloned while its validator runs: the clone has its key and its folder as they were at
+/// one moment, and other ports. Whoever is at the member's address learns of it; the clone is answered by nobody.
 #[test]
 fn a_clone_signs_nothing_and_stops_the_original() {
-    let net = start();
+    let mut net = start();
     load(&net);
     let clone = folder_of(&net.configs[3]).with_file_name("clone-of-3");
+    net.processes.pause(3).expect("paused");
     copy(&folder_of(&net.configs[3]), &clone);
-    // It is made again: a copy of a file that is being written need not be one.
-    fs::remove_file(clone.join("data/state")).expect("removed");
+    net.processes.resume(3).expect("resumed");
     let config = clone.join("config.toml");
     let ports = free_ports(2).expect("free ports");
     let original = NodeConfig::load(&net.configs[3]).expect("a configuration");
@@ -199,7 +199,7 @@ fn members_that_all_restart_at_once_go_on() {
         net.http.iter().for_each(|http| drop(wait_witnesses(http, "clear")));
         put(&net, "green");
     }
-    assert!(net.looks().iter().flatten().all(|look| look.config.signs));
+    assert!(net.wait_looks().iter().all(|look| look.config.signs));
 }
 
 #[test]

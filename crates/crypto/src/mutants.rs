@@ -193,6 +193,8 @@ pub enum Mutant {
     SealWithoutSigning,
     /// Beside the key nothing remembers that the log was set back.
     ForgetSetBack,
+    /// The file beside the key is told of a record before the log has it durably.
+    GuardBeforeSync,
     /// Storage: promises that a log lacks are made up for by a copy that does not go as far.
     RepairFromStaleCopy,
     /// A member acts on its records before others told it what it signed.

@@ -146,8 +146,9 @@ pub struct Session {
     under_way: BTreeMap<u64, UnderWay>,
     /// Member that gets the first request, and new ones whenever it is not passed over.
     home: ReplicaId,
-    /// Set while that one is passed over, or was a moment ago.
-    left_home: bool,
+    /// Set while new requests go elsewhere: they go there again after this time, unless that one is
+    /// passed over.
+    home_after: Option<Time>,
     target: ReplicaId,
     members: Members,
     pace: Pace,
@@ -207,7 +208,7 @@ impl Session {
             free: BTreeSet::new(),
             under_way: BTreeMap::new(),
             home: first,
-            left_home: false,
+            home_after: None,
             target: first,
             members: Members::new(Arc::clone(&config.committee), config.retry_after / 2),
             pace: Pace::new(Self::WINDOW, config.retry_after),
@@ -485,7 +486,7 @@ impl Session {
         if due.is_empty() {
             return;
         }
-        self.target = self.members.next_lively(now, self.target);
+        self.go_elsewhere(now, &due);
         for sequence in due {
             let Some(next) = self.under_way.get(&sequence).map(|u| self.next_for(now, u)) else {
                 continue;

@@ -39,11 +39,15 @@ pub enum CallError {
     /// The service does not admit the operation: it was not ordered. Holds the service's reason.
     #[error("the committee's service does not admit it: {0}")]
     NotAdmitted(Arc<str>),
-    /// Members do not let this client in. Holds their reason.
+    /// Members do not let this client in: nothing was sent. Holds their reason.
     #[error("no member lets this client in: {0}")]
     TurnedAway(&'static str),
+    /// Members do not let this client in, and may have while the operation was under way, or may
+    /// again: then it takes effect. Holds their reason.
+    #[error("no member lets this client in: {0}; the operation may take effect if one did or does")]
+    CutOff(&'static str),
     /// The client has ended.
-    #[error("the client has ended")]
+    #[error("the client has ended; an operation under way may take effect all the same")]
     Ended,
 }
 
@@ -135,7 +139,8 @@ impl Connection {
     /// operations begun one after the other on a connection with one session, the earlier go first.
     ///
     /// # Errors
-    /// [`CallError::Overloaded`] when the client's queue is full.
+    /// [`CallError::Overloaded`] when the client's queue is full; [`CallError::TurnedAway`] while
+    /// members do not let the client in.
     pub fn begin(&self, operation: Bytes) -> Result<PendingOperation, CallError> {
         let call = self.submit(|session, tag| self.client.submit(session, tag, operation))?;
         Ok(PendingOperation(call))
@@ -161,6 +166,10 @@ impl Connection {
         &self,
         submit: impl FnOnce(usize, u64) -> Result<(), quorate_node::NotTaken>,
     ) -> Result<PendingCall, CallError> {
+        let turned_away = self.client.turned_away();
+        if let Some(reason) = *turned_away.borrow() {
+            return Err(CallError::TurnedAway(reason));
+        }
         let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
         let turn = self.next_session.fetch_add(1, Ordering::Relaxed);
         let (answer, result) = oneshot::channel();
@@ -168,7 +177,6 @@ impl Connection {
         let forget = Forget { waiting: Arc::clone(&self.waiting), tag };
         submit(turn % self.config.sessions.len(), tag)
             .map_err(|_| CallError::Overloaded { reason: None })?;
-        let turned_away = self.client.turned_away();
         let timeout = self.config.call_timeout;
         Ok(PendingCall { result, timeout, turned_away, _forget: forget })
     }
@@ -185,7 +193,12 @@ impl PendingOperation {
     /// [`CallError`]; an operation that the service refuses is no error, but completes with
     /// [`Outcome::Refused`](quorate_types::Outcome::Refused).
     pub async fn finish(self) -> Result<Completed, CallError> {
-        match self.0.result().await? {
+        let result = self.0.result().await.map_err(|error| match error {
+            // The session sends it again whenever it is let in.
+            CallError::TurnedAway(reason) => CallError::CutOff(reason),
+            other => other,
+        })?;
+        match result {
             CallResult::Completed(completed) => Ok(completed),
             CallResult::Overloaded { reason } => Err(CallError::Overloaded { reason }),
             CallResult::DiskFull { reason } => Err(CallError::DiskFull(reason)),

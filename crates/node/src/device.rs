@@ -3,6 +3,7 @@
 use crate::guard::Guard;
 use crate::log::Device;
 use crate::metrics::Metrics;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_storage::{Entry, Journal, JournalStats, LogConfig, LogMark, Room, StorageError};
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,6 +36,15 @@ impl GuardedJournal {
         Self { journal, guard, told: None, metrics, room, retention_bytes, is_low: false }
     }
 
+    fn tell(&mut self, mark: Option<LogMark>) -> Result<(), StorageError> {
+        let mark = mark.filter(|mark| self.told != Some(*mark));
+        if let Some((guard, mark)) = self.guard.as_mut().zip(mark) {
+            guard.advance(mark)?;
+            self.told = Some(mark);
+        }
+        Ok(())
+    }
+
     fn retain(&mut self) {
         let is_low = self.room.is_low();
         if std::mem::replace(&mut self.is_low, is_low) != is_low {
@@ -52,12 +62,12 @@ impl Device for GuardedJournal {
     fn commit(&mut self) -> Result<(), StorageError> {
         self.retain();
         let began = Instant::now();
-        self.journal.commit()?;
-        let mark = self.journal.committed().filter(|mark| self.told != Some(*mark));
-        if let Some((guard, mark)) = self.guard.as_mut().zip(mark) {
-            guard.advance(mark)?;
-            self.told = Some(mark);
+        if mutants::active(Mutant::GuardBeforeSync) {
+            self.tell(self.journal.written())?;
         }
+        self.journal.commit()?;
+        // ★ Not before: what the guard remembers, the log has for good.
+        self.tell(self.journal.committed())?;
         self.metrics.commit_took(began.elapsed());
         Ok(())
     }

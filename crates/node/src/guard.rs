@@ -8,9 +8,10 @@
 //!
 //! # When it is written
 //!
-//! After the log's sync of each group, in place, without a sync of its own: in microseconds, where
-//! a sync takes hundreds or thousands. So it is never ahead of a durable log, which would be a
-//! false alarm for ever, and a power cut can only leave it behind, as if the groups since had been
+//! After the log's sync of each group (★), in place, without a sync of its own: in microseconds,
+//! where a sync takes hundreds or thousands. So it is never ahead of a durable log, which would be a
+//! false alarm for ever (a log that nobody syncs, `durability = "os"`, may be behind it after a power
+//! cut, and its validator follows from then on), and a power cut can only leave it behind, as if the groups since had been
 //! none: a log set back by no more than that is not noticed. Its two slots take turns, each with a
 //! checksum: a torn write leaves the other.
 //!
@@ -29,7 +30,7 @@ use crate::NodeError;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, hash_parts};
-use quorate_storage::{LogMark, StorageError, Witnessed, open_when_possible};
+use quorate_storage::{LogMark, Room, StorageError, Witnessed, open_when_possible};
 use quorate_types::ChainId;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -57,6 +58,8 @@ pub(crate) trait Guard: Send {
 pub(crate) struct FileGuard {
     path: PathBuf,
     file: File,
+    /// Room that a write waits for.
+    room: Room,
     found: Option<Slot>,
     next: Slot,
 }
@@ -115,7 +118,12 @@ impl FileGuard {
             is_closed: false,
             is_missed: false,
         };
-        Ok(Self { path, file, found, next })
+        Ok(Self { path, file, room: Room::unwatched(), found, next })
+    }
+
+    /// The same, whose writes wait for room as those of the log do.
+    pub(crate) fn within(self, room: &Room) -> Self {
+        Self { room: room.clone(), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -159,7 +167,11 @@ impl FileGuard {
         bytes.resize(SLOT_BYTES - CHECKSUM_BYTES, 0);
         let checksum = checksum(&bytes);
         bytes.extend_from_slice(&checksum);
-        let written = self.file.write_all_at(&bytes, place(self.next.turn));
+        // In place, and yet a file system that copies on writing may have no room for it.
+        let written =
+            self.room.when_there_is((&self.path.display().to_string(), SLOT_BYTES as u64), || {
+                self.file.write_all_at(&bytes, place(self.next.turn))
+            });
         written.map_err(|error| self.failed("write", &error))
     }
 
@@ -168,8 +180,7 @@ impl FileGuard {
     }
 
     fn failed(&self, action: &'static str, error: &io::Error) -> StorageError {
-        let (file, reason) = (self.path.display().to_string(), error.to_string());
-        StorageError::Io { action, file, reason }
+        StorageError::io(action, self.path.display().to_string(), error)
     }
 }
 

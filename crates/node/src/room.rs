@@ -63,11 +63,38 @@ pub(crate) fn spawn(
     work: impl FnOnce() -> Result<(), StorageError> + Send + 'static,
 ) -> Result<(), NodeError> {
     let room = room.clone();
-    threads.spawn(name, move || match work() {
-        Err(error) if room.gave_up() => {
+    threads.spawn(name, move || Ok(without_what_waited(&room, work())?))
+}
+
+/// What a thread that writes came to, but for want of room where nobody waits any more.
+fn without_what_waited(room: &Room, result: Result<(), StorageError>) -> Result<(), StorageError> {
+    match result {
+        Err(error) if room.gave_up() && error.is_full() => {
             tracing::warn!(%error, "stopped while the disk is full: what waited is not written");
             Ok(())
         }
-        result => Ok(result?),
-    })
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// A thread that was stopped while it waited may fail otherwise too.
+    #[test]
+    fn only_want_of_room_is_no_failure_of_whoever_stopped() {
+        let room = Room::unwatched();
+        let full = || StorageError::Full { action: "write", file: "log".to_owned() };
+        assert_eq!(without_what_waited(&room, Err(full())), Err(full()), "nobody has stopped");
+        let attempt = || Err(io::Error::from(io::ErrorKind::StorageFull));
+        let failed: io::Result<()> = room.when_there_is(("log", 1), attempt);
+        assert!(failed.is_err() && room.gave_up());
+        assert_eq!(without_what_waited(&room, Err(full())), Ok(()));
+        let (file, reason) = ("log".to_owned(), "input/output error".to_owned());
+        let broken = StorageError::Io { action: "sync", file, reason };
+        assert_eq!(without_what_waited(&room, Err(broken.clone())), Err(broken));
+        assert_eq!(without_what_waited(&room, Ok(())), Ok(()));
+    }
 }

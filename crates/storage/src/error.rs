@@ -8,6 +8,9 @@ use std::io;
 /// else.
 pub(crate) const STATE_REFUSED: &str = "its file cannot be used";
 
+/// Is all that is said of one that found no room.
+pub(crate) const STATE_FULL: &str = "its file cannot be used: there is no room for it";
+
 /// The environment failed. The replica stops; each message says what an operator can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
@@ -111,6 +114,17 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Returns `true` if it says that there was no room, whether or not what found none can be done
+    /// again: a state store cannot go on after it.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::State(error) => error.0 == STATE_FULL,
+            _ => false,
+        }
+    }
+
     /// Returns `true` if the state store is damaged: it is made again from the log and the other
     /// members by whoever starts without it.
     #[must_use]
@@ -123,7 +137,9 @@ impl StorageError {
         }
     }
 
-    pub(crate) fn io(action: &'static str, file: String, error: &io::Error) -> Self {
+    /// Error of the system when `action` was tried with `file`.
+    #[must_use]
+    pub fn io(action: &'static str, file: String, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Self::Full { action, file }

@@ -243,6 +243,12 @@ impl Journal {
         self.committed
     }
 
+    /// Last record that was written, committed or not.
+    #[must_use]
+    pub fn written(&self) -> Option<LogMark> {
+        self.records.last()
+    }
+
     /// Makes durable what was written behind the logs' own syncs: the copy of the promises. To be
     /// called when no more is written, after the last commit.
     ///

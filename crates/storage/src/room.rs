@@ -217,6 +217,18 @@ impl Room {
         free.map(|system| system.f_bavail.saturating_mul(system.f_frsize)).min().unwrap_or(0)
     }
 
+    /// Bytes that are free where this file is, or is to be; where that is not known, where there is
+    /// least.
+    fn free_at(&self, place: &str) -> u64 {
+        let is_looked_after = self.0.folder.is_some();
+        let mut folders = Path::new(place).ancestors().filter(|_| is_looked_after);
+        let system = folders.find_map(|folder| statvfs(folder).ok());
+        system.map_or_else(
+            || self.free_bytes(),
+            |system| system.f_bavail.saturating_mul(system.f_frsize),
+        )
+    }
+
     /// Looks how much there is, decides whether that is little, and puts the reserve back where
     /// there is enough for it.
     pub fn look(&self) -> RoomFigures {
@@ -274,7 +286,7 @@ impl Room {
                         return Err(error);
                     }
                     waiting.get_or_insert_with(|| Waiting::begin(self, place, bytes));
-                    self.pause(attempts, bytes);
+                    self.pause(attempts, place, bytes);
                 }
                 result => return result,
             }
@@ -282,11 +294,11 @@ impl Room {
         unreachable!("attempts have no end")
     }
 
-    /// Waits at least once, then for as long as there is visibly too little. A quota is not
-    /// visible: longer with each attempt.
-    fn pause(&self, attempts: u32, bytes: u64) {
+    /// Waits at least once, then for as long as there is visibly too little in this place: another
+    /// file system may stay full. A quota is not visible: longer with each attempt.
+    fn pause(&self, attempts: u32, place: &str, bytes: u64) {
         let pause = PAUSE_MIN * (1 << attempts.min(PAUSE_DOUBLINGS_MAX));
-        while self.rest(pause) && self.free_bytes() < bytes {}
+        while self.rest(pause) && self.free_at(place) < bytes {}
     }
 
     /// Removes the reserve; `false` if there was none.
@@ -334,7 +346,7 @@ struct Waiting<'a> {
 
 impl<'a> Waiting<'a> {
     fn begin(room: &'a Room, place: &'a str, bytes: u64) -> Self {
-        let free = room.free_bytes();
+        let free = room.free_at(place);
         tracing::warn!(
             %place,
             needed = bytes,
@@ -353,7 +365,7 @@ impl Drop for Waiting<'_> {
         shared.needed_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         shared.waiting.fetch_sub(1, Ordering::Relaxed);
         if !self.room.gave_up() {
-            let free = self.room.free_bytes();
+            let free = self.room.free_at(self.place);
             tracing::info!(place = %self.place, free, "there is room on the disk again");
         }
     }

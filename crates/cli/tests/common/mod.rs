@@ -175,6 +175,11 @@ impl Net {
         ask_all(&self.http, Duration::from_secs(5)).into_iter().map(Result::ok).collect()
     }
 
+    /// Status of each, once all answer.
+    pub(crate) fn wait_looks(&self) -> Vec<ValidatorStatus> {
+        wait_for("all to answer", || self.looks().into_iter().collect())
+    }
+
     pub(crate) fn wait_connected(&self) {
         let others = self.http.len() as u64 - 1;
         let connected = |look: &Option<ValidatorStatus>| {

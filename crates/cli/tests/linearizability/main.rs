@@ -158,7 +158,7 @@ fn check_committee(net: &Net, history: &History) {
         (all - open..=all).contains(&executed),
         "{executed} of {all} calls, {open} of them open"
     );
-    assert_eq!(net.looks().into_iter().flatten().map(|look| look.faults).sum::<u64>(), 0);
+    assert_eq!(net.wait_looks().iter().map(|look| look.faults).sum::<u64>(), 0);
 }
 
 fn check_order(history: &History) {

@@ -433,6 +433,62 @@ fn copies_are_bounded() {
     assert!(copies > 13 && copies <= 64, "{copies} copies of 64 requests");
 }
 
+/// Members are more than copies may be: as many are asked as fit, and then one after the other.
+#[test]
+fn in_a_large_committee_as_many_are_asked_as_copies_fit() {
+    for (members, copies) in [(67, &[22, 42][..]), (100, &[33, 31]), (200, &[64])] {
+        let mut session = asked_once(weighted(&vec![1; members]), Time(0));
+        let mut asked = Vec::new();
+        while session.next_timeout() < Some(Time(0) + RETRY) {
+            asked.push(ring(&mut session).len());
+        }
+        assert_eq!(asked, copies, "of {members}");
+        assert_eq!(ring(&mut session).len(), 1, "the next one in turn");
+    }
+}
+
+/// Nobody answered for a while, and the request went to the next one: new ones go to the first
+/// member again as soon as it says something, or when it was passed over for long enough.
+#[test]
+fn after_a_repeat_elsewhere_new_requests_go_home_again() {
+    for home_speaks in [true, false] {
+        let mut session = asked_once(committee(), Time(0));
+        let now = Time(0) + RETRY;
+        while session.next_timeout() <= Some(now) {
+            ring(&mut session);
+        }
+        [2, 3]
+            .into_iter()
+            .for_each(|from| answer(&mut session, now, from, &reply(from, 5, 1, &[7])));
+        assert_eq!(completed(&mut session).len(), 1);
+        let mut asks = |at: Time| {
+            submit(&mut session, at, 90, Request::BYTES_MAX);
+            if home_speaks {
+                answer(&mut session, at, 1, &busy(999));
+            }
+            drained(&mut session).0
+        };
+        assert_eq!(asks(now), [2], "it has said nothing yet");
+        let next = if home_speaks { now } else { now + Duration::from_secs(2) };
+        assert_eq!(asks(next), [1], "{home_speaks}");
+    }
+}
+
+/// A first member without room is spared for a while, whatever else it says.
+#[test]
+fn who_had_no_room_is_spared_for_a_while() {
+    let mut session = asked_once(committee(), Time(0));
+    answer(&mut session, Time(0), 1, &busy(5));
+    assert_eq!(ring(&mut session), [2]);
+    let left = Time(0) + Duration::from_millis(25);
+    (1..3).for_each(|from| answer(&mut session, left, from, &reply(from, 5, 1, &[7])));
+    assert_eq!(completed(&mut session).len(), 1);
+    for (later_ms, to) in [(0, 2), (9_999, 2), (10_000, 1)] {
+        submit(&mut session, left + Duration::from_millis(later_ms), 90, Request::BYTES_MAX);
+        assert_eq!(drained(&mut session).0, [to], "{later_ms} ms later");
+    }
+}
+
 /// A committee that complains of too much gets no copies.
 #[test]
 fn a_busy_committee_gets_no_copies() {

@@ -13,16 +13,13 @@ use quorate_crypto::{Digest, hash_keyed};
 use quorate_ledger::kv::{Operation, Scan, Step};
 use quorate_node::testnet::system_random;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
-
-/// Longest file of users that is read, in bytes.
-const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Things that a user may do with the keys of its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +56,7 @@ impl FromStr for Rights {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokensFile {
-    /// The users, each with a name of its own.
+    /// The users, each with a name and a token of its own.
     #[serde(default)]
     pub tokens: Vec<User>,
 }
@@ -80,35 +77,63 @@ pub struct User {
 }
 
 impl TokensFile {
+    /// Longest file of users that is read, in bytes.
+    pub const BYTES_MAX: u64 = 4 << 20;
+
     /// Reads a file of users.
     ///
     /// # Errors
-    /// When it cannot be read, is open to others, or is no list of users.
+    /// When it cannot be read, is open to others, is too long, or is no list of users.
     pub fn load(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Read { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         refuse_shared(&file, path)?;
-        let mut text = String::new();
-        file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
-        toml::from_str(&text).map_err(|error| TokenError::Users {
-            path: path.to_owned(),
-            reason: error.to_string().trim_end().to_owned(),
-        })
+        let mut bytes = Vec::new();
+        file.take(Self::BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Self::parse(&bytes).map_err(|reason| TokenError::Users { path: path.to_owned(), reason })
     }
 
-    fn grants(self, path: &Path) -> Result<Vec<(Digest, Arc<Grant>)>, TokenError> {
-        let refused = |reason| TokenError::Users { path: path.to_owned(), reason };
-        let mut grants: Vec<(Digest, Arc<Grant>)> = Vec::with_capacity(self.tokens.len());
-        for User { name, hash, rights, prefix } in self.tokens {
-            if grants.iter().any(|(_, grant)| grant.name == name) {
-                return Err(refused(format!("two tokens have the name '{name}'")));
-            }
-            let digest = Digest::from_hex(&hash).map_err(|_| {
-                refused(format!("the hash of '{name}' is not 64 hexadecimal digits"))
-            })?;
-            grants.push((digest, Arc::new(Grant { name, rights, prefix })));
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.len() as u64 > Self::BYTES_MAX {
+            return Err(format!("it is longer than {} MiB", Self::BYTES_MAX >> 20));
         }
-        Ok(grants)
+        let text = str::from_utf8(bytes).map_err(|error| format!("it is no text: {error}"))?;
+        let file: Self =
+            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        file.digests()?;
+        Ok(file)
+    }
+
+    /// Hashes of the users' tokens, in order.
+    ///
+    /// # Errors
+    /// What is wrong with the list: a name that is empty or another's, a hash that is none or
+    /// another's.
+    pub fn digests(&self) -> Result<Vec<Digest>, String> {
+        let (mut names, mut owners) = (BTreeSet::new(), BTreeMap::new());
+        let mut digests = Vec::with_capacity(self.tokens.len());
+        for (index, User { name, hash, .. }) in self.tokens.iter().enumerate() {
+            if name.trim().is_empty() {
+                return Err(format!("user {} has no name", index + 1));
+            }
+            if !names.insert(name) {
+                return Err(format!("two tokens have the name '{name}'"));
+            }
+            let digest = Digest::from_hex(hash)
+                .map_err(|_| format!("the hash of '{name}' is not 64 hexadecimal digits"))?;
+            if let Some(other) = owners.insert(digest, name) {
+                return Err(format!("'{other}' and '{name}' have the same token"));
+            }
+            digests.push(digest);
+        }
+        Ok(digests)
+    }
+
+    /// Grants of a file that was checked as it was read.
+    fn grants(self) -> Vec<(Digest, Arc<Grant>)> {
+        let digests = self.digests().expect("it was checked");
+        let grant = |User { name, rights, prefix, .. }| Arc::new(Grant { name, rights, prefix });
+        digests.into_iter().zip(self.tokens.into_iter().map(grant)).collect()
     }
 }
 
@@ -248,7 +273,7 @@ impl Users {
     /// When it is refused: the former users stay.
     pub fn reload(&self) -> Result<usize, TokenError> {
         if let Some(path) = &self.path {
-            self.replace(TokensFile::load(path)?.grants(path)?);
+            self.replace(TokensFile::load(path)?.grants());
         }
         Ok(self.grants.load().len())
     }
@@ -343,5 +368,14 @@ mod tests {
         assert!(short.contains("is not 64 hexadecimal digits"), "{short}");
         let other = load("[[tokens]]\nname = \"a\"".to_owned()).expect_err("incomplete");
         assert!(other.contains("missing field"), "{other}");
+        let shared = load(user("a", &digest) + &user("b", &digest.to_uppercase()));
+        let shared = shared.expect_err("one token for two");
+        assert!(shared.contains("'a' and 'b' have the same token"), "{shared}");
+        let nameless = load(user("a", &hash(b"another").to_hex()) + &user(" ", &digest));
+        let nameless = nameless.expect_err("nobody");
+        assert!(nameless.contains("user 2 has no name"), "{nameless}");
+        let long = user("a", &digest) + &"# more\n".repeat(600_000);
+        let long = load(long).expect_err("its end is not read");
+        assert!(long.contains("it is longer than 4 MiB"), "{long}");
     }
 }

@@ -314,7 +314,8 @@ const NODE: &[Field] = &[
         &["fsync", "os"],
         "Failures that a vote survives. \"fsync\": a power cut; every group of votes costs one disk sync. \
          \"os\": the end of the process only; for measurements, unsafe where the power of several \
-         validators can fail together.",
+         validators can fail together, and a power cut may leave the file .guard beside the key \
+         ahead of the log: the validator follows without signing from then on.",
     ),
     number(
         "retention_bytes",

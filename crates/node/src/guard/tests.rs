@@ -1,7 +1,13 @@
 use super::*;
+use crate::device::GuardedJournal;
+use crate::log::Device;
+use crate::metrics::Metrics;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
-use quorate_storage::{Findings, Journal, LogConfig, MemoryDisk, Owner, Safeguards};
+use quorate_storage::{
+    Disk, Fault, FaultyDisk, Findings, Journal, LogConfig, MemoryDisk, Owner, Safeguards,
+};
 use quorate_types::machine::{Entry, Record, RecordKind};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 const CHAIN: ChainId = ChainId([1; 32]);
@@ -123,4 +129,43 @@ fn an_old_folder_is_noticed() {
 fn old_folders_are_noticed() {
     an_old_folder_is_noticed();
     assert_noticed(Mutant::SignAfterSetBack, an_old_folder_is_noticed);
+}
+
+/// ★ What the guard remembers, the log has for good: of a group whose sync failed it was not told.
+fn a_guard_is_never_ahead_of_its_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (log, bodies) = (MemoryDisk::new(), MemoryDisk::new());
+    let start = |disk: Box<dyn Disk>, guard: &FileGuard| {
+        let (owner, config) = (Owner::nobody(), LogConfig::default());
+        let safeguards = Safeguards { copy: None, witnessed: guard.witnessed() };
+        let bodies = Box::new(bodies.clone());
+        Journal::open_guarded(disk, bodies, &owner, config, None, safeguards).expect("opened")
+    };
+    let promise =
+        |text: &'static str| Entry::Record(Record { kind: RecordKind::Safety, bytes: text.into() });
+    let disk = FaultyDisk::new(log.clone(), Vec::new());
+    let (faults, mut guard) = (disk.faults(), open(&folder));
+    let (mut journal, ..) = start(Box::new(disk), &guard);
+    journal.begin().expect("begun");
+    guard.begin(journal.committed().expect("a record")).expect("written");
+    let (metrics, room) = (Arc::new(Metrics::new()), Room::unwatched());
+    let least = LogConfig::RETENTION_BYTES_MIN;
+    let mut device = GuardedJournal::new(journal, Some(Box::new(guard)), &metrics, &room, least);
+    device.write(&promise("kept")).expect("written");
+    device.commit().expect("durable");
+    faults.set(vec![Fault::FailSync { nth: faults.syncs() }]);
+    device.write(&promise("lost")).expect("buffered");
+    device.commit().expect_err("not durable");
+    drop(device);
+
+    log.crash(&mut || true);
+    let (_, recovery, findings) = start(Box::new(log), &open(&folder));
+    assert_eq!(findings.set_back, None, "an alarm for ever, and nothing was lost");
+    assert_eq!(recovery.safety.as_deref(), Some(&b"kept"[..]));
+}
+
+#[test]
+fn guards_are_never_ahead_of_their_logs() {
+    a_guard_is_never_ahead_of_its_log();
+    assert_noticed(Mutant::GuardBeforeSync, a_guard_is_never_ahead_of_its_log);
 }

@@ -63,7 +63,7 @@ impl Stores {
             Executor::open(Box::new(store), service, config.executor_config())?;
         let mut safeguards = Safeguards::default();
         // Neither is touched once the log is lost: it may be found again.
-        let mut guard = guard.filter(|_| !lost);
+        let mut guard = guard.filter(|_| !lost).map(|guard| guard.within(&room));
         if let Some(guard) = &guard {
             tracing::debug!(guard = %guard.path().display(), remembers = ?guard.witnessed());
             safeguards.witnessed = guard.witnessed();

@@ -2,9 +2,9 @@
 
 use super::backend::RoomyFile;
 use super::{Changes, Entries, Store, Transaction, View, Visit, part, scan_changed};
-use crate::error::STATE_REFUSED;
+use crate::error::{STATE_FULL, STATE_REFUSED};
 use crate::owner::OwnerRecord;
-use crate::{Owner, Room, StorageError};
+use crate::{Owner, Room, StorageError, WantsRoom};
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use redb::{
     AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
@@ -328,6 +328,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::
 fn failed(error: redb::Error) -> StateError {
     StateError(match error {
         redb::Error::Corrupted(reason) => format!("its file is damaged ({reason})"),
+        redb::Error::Io(error) if error.wants_room() => STATE_FULL.to_owned(),
         error => format!("{STATE_REFUSED}: {error}"),
     })
 }
