@@ -436,7 +436,7 @@ fn copies_are_bounded() {
 /// Members are more than copies may be: as many are asked as fit, and then one after the other.
 #[test]
 fn in_a_large_committee_as_many_are_asked_as_copies_fit() {
-    for (members, copies) in [(67, &[22, 42][..]), (100, &[33, 31]), (200, &[64])] {
+    for (members, copies) in [(67, &[22, 42][..]), (100, &[33, 31])] {
         let mut session = asked_once(weighted(&vec![1; members]), Time(0));
         let mut asked = Vec::new();
         while session.next_timeout() < Some(Time(0) + RETRY) {
@@ -478,9 +478,9 @@ fn after_a_repeat_elsewhere_new_requests_go_home_again() {
 #[test]
 fn who_had_no_room_is_spared_for_a_while() {
     let mut session = asked_once(committee(), Time(0));
-    answer(&mut session, Time(0), 1, &busy(5));
+    answer(&mut session, Time(0) + Duration::from_millis(1), 1, &busy(5));
+    let left = session.next_timeout().expect("it asks elsewhere");
     assert_eq!(ring(&mut session), [2]);
-    let left = Time(0) + Duration::from_millis(25);
     (1..3).for_each(|from| answer(&mut session, left, from, &reply(from, 5, 1, &[7])));
     assert_eq!(completed(&mut session).len(), 1);
     for (later_ms, to) in [(0, 2), (9_999, 2), (10_000, 1)] {

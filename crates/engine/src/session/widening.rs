@@ -56,9 +56,9 @@ impl Session {
     }
 
     /// Asks more members for what is late: the rest of so many that one of them is honest, then
-    /// all. Not where a replica has complained of too much, nor more than so many copies at once: as
-    /// many as fit are sent, and more once other requests have had their answers. What waits then is
-    /// asked for again when its wait is over.
+    /// all. Not where a replica has complained of too much, nor more than so many copies at once:
+    /// as many as fit are sent, and more once other requests have had their answers. What waits
+    /// then is asked for again when its wait is over.
     pub(super) fn widen(&mut self, now: Time) {
         let is_due = |(_, under_way): &(&u64, &UnderWay)| {
             under_way.widening.due.is_some_and(|due| due <= now)
