@@ -9,11 +9,11 @@
 //! # When it is written
 //!
 //! After the log's sync of each group (★), in place, without a sync of its own: in microseconds,
-//! where a sync takes hundreds or thousands. So it is never ahead of a durable log, which would be a
-//! false alarm for ever (a log that nobody syncs, `durability = "os"`, may be behind it after a power
-//! cut, and its validator follows from then on), and a power cut can only leave it behind, as if the groups since had been
-//! none: a log set back by no more than that is not noticed. Its two slots take turns, each with a
-//! checksum: a torn write leaves the other.
+//! where a sync takes hundreds or thousands. So it is never ahead of a durable log, which would be
+//! a false alarm for ever, and a power cut can only leave it behind, as if the groups since had
+//! been none: a log set back by no more than that is not noticed. A log that nobody syncs
+//! (`durability = "os"`) may be behind it after a power cut: its validator follows from then on.
+//! Its two slots take turns, each with a checksum: a torn write leaves the other.
 //!
 //! It is synced at every start and when the validator stops. It also says in which boot of the
 //! machine it was written: if that is still the present one, or it was closed, then it lags behind
