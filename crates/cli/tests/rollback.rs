@@ -151,8 +151,9 @@ fn a_machine_put_back_to_a_snapshot_follows_and_never_signs() {
     wait_follows(&net.http[3], &net.http[0]);
 }
 
-/// A machine is cloned while its validator runs: the clone has its key and its folder as they were at
-/// one moment, and other ports. Whoever is at the member's address learns of it; the clone is answered by nobody.
+/// A machine is cloned while its validator runs: the clone has its key and its folder as they were
+/// at one moment, and other ports. Whoever is at the member's address learns of it; the clone is
+/// answered by nobody.
 #[test]
 fn a_clone_signs_nothing_and_stops_the_original() {
     let mut net = start();
