@@ -219,8 +219,7 @@ fn one_full_validator_of_four_costs_the_others_nothing_and_catches_up() {
 
         ballast.remove();
         wait_for("it to have room", || (disk(&net.http[full])["level"] == "enough").then_some(()));
-        // An idle committee says nothing: what it missed it learns with the next decision.
-        write(&mut written);
+        // An idle committee says nothing unasked: it asks.
         let level = wait_for("it to catch up", || net.level());
         wait_for("it to be ready", || (readyz(&net.http[full]).status == 200).then_some(()));
         expect_kept(&doors[full], &written, level.executed);

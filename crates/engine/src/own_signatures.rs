@@ -14,7 +14,10 @@
 //! and the one at the address learns of the clone. Either way the key signs no more on this chain.
 //!
 //! The question is asked again after [`ASK_EVERY`] heights and a while, and what comes by itself (a
-//! certificate, a statement passed on) is looked at likewise: two that run at once find out.
+//! certificate, a statement passed on) is looked at likewise: two that run at once find out. And it
+//! is asked again by whoever may have missed what idle members say once: just after it began to
+//! act, when it stood still, when its disk was full. A machine that was put back with its memory
+//! stood still too.
 //!
 //! What it cannot show: statements that no honest member among those who answered holds, such as a
 //! vote that only its collector saw; the last certificates stand in for most of these. And it is no
@@ -199,6 +202,14 @@ impl OwnSignatures {
         (self.asked_height, self.asked_time) = (decided, now);
         self.ask_at = self.is_waiting().then(|| now + self.retry);
         self.question.clone().map(Message::OwnQuestion)
+    }
+
+    /// Asks once more in a while, of who signs: it may have missed what others say once, and their
+    /// answers come with what they decided last.
+    pub(crate) fn ask_again(&mut self, now: Time) {
+        if self.state == WitnessState::Clear {
+            self.ask_at = self.question.is_some().then(|| now + self.retry);
+        }
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {

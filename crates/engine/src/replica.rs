@@ -782,6 +782,7 @@ impl Machine for Replica {
             Event::WallClock(origin_ms) => {
                 self.config.wall_origin_ms = origin_ms;
                 self.feed(now, Input::WallClock(origin_ms));
+                self.own_signatures.ask_again(now);
             }
             Event::Stored(name) => {
                 self.start();
@@ -800,7 +801,12 @@ impl Machine for Replica {
                 self.release();
             }
             Event::Installed(executed) => self.on_installed(now, &executed),
-            Event::DiskNearlyFull(is_full) => self.mempool.close(is_full),
+            Event::DiskNearlyFull(is_full) => {
+                self.mempool.close(is_full);
+                if !is_full {
+                    self.own_signatures.ask_again(now);
+                }
+            }
         }
         self.settle(now);
     }

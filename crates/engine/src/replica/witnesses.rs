@@ -71,6 +71,7 @@ impl Replica {
         for (from, message) in std::mem::take(&mut self.shown_meanwhile) {
             self.feed(now, Input::Message { from, message });
         }
+        self.own_signatures.ask_again(now);
     }
 
     /// Keeps the last decision that a member showed while the protocol must not act: whoever is
@@ -134,7 +135,10 @@ impl Replica {
         }
         let certified = || self.protocol.state().certified_statements(from);
         let answer = self.own_signatures.answer(now, (from, question), certified);
-        answer.into_iter().for_each(|answer| self.send(Recipients::One(from), answer));
+        if let Some(answer) = answer {
+            self.send(Recipients::One(from), answer);
+            self.feed(now, Input::ShowDecision { to: from });
+        }
     }
 
     pub(super) fn on_own_signatures(

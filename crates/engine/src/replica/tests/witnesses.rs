@@ -132,6 +132,11 @@ fn answers_of_weak_weight_are_enough() {
     assert_eq!(state(&replica), WitnessState::Waiting, "one answered this start, twice");
     give(&mut replica, Peer::Replica(ReplicaId(2)), &answer(&[&question]));
     assert_eq!(state(&replica), WitnessState::Clear);
+    effects(&mut replica);
+    let due = replica.next_timeout().expect("it asks once more");
+    assert!(replica.status().timers.contains_key(&Timer::AskWitnesses));
+    replica.handle_timeout(due);
+    assert_eq!(question_of(&mut replica), question);
     assert!(!replica.status().timers.contains_key(&Timer::AskWitnesses));
 }
 
@@ -250,7 +255,9 @@ fn a_busy_member_asks_now_and_then() {
         questions.count()
     };
     net.serve(6, &ALL);
+    run(&mut net, Settings::default().timeout());
     let first = asked(&net);
+    assert_eq!(first, 2 * 4 * 3, "each asked all others at its start, and once more");
     net.serve_from(6, 2 * ASK_EVERY, &ALL);
     assert!(net.statuses()[0].decided.0 >= ASK_EVERY);
     assert_eq!(asked(&net), first, "heights pass quickly");
@@ -280,6 +287,32 @@ fn a_decision_that_is_shown_before_the_answers_is_kept() {
         let decided: Vec<_> = net.statuses().iter().map(|status| status.decided).collect();
         assert_eq!(decided[3], decided[0], "{protocol}: {decided:?}");
         assert!(net.members[3].stopped.is_none(), "{protocol}");
+    }
+}
+
+/// Nobody tells a member unasked what was decided while its connections dropped what was said: when
+/// it stood still, or its disk was full.
+#[test]
+fn a_member_that_stood_still_asks_what_it_missed() {
+    for (protocol, event) in PROTOCOLS.into_iter().zip([0_u64, 1].into_iter().cycle()) {
+        let mut net = running(protocol);
+        net.serve(6, &ALL);
+        run(&mut net, Settings::default().timeout());
+        net.lost = |from, to, _| from == 3 || to == 3;
+        net.serve_from(6, 6, &ALL[..3]);
+        run(&mut net, Duration::from_secs(60));
+        net.lost = |_, _, _| false;
+        let behind = net.statuses();
+        assert!(behind[3].decided < behind[0].decided, "{protocol}");
+        let event = match event {
+            0 => Event::WallClock(1_700_000_100_000),
+            _ => Event::DiskNearlyFull(false),
+        };
+        let now = net.now;
+        net.members[3].replica.handle(now, event);
+        run(&mut net, Duration::from_secs(60));
+        let decided: Vec<_> = net.statuses().iter().map(|status| status.decided).collect();
+        assert_eq!(decided[3], decided[0], "{protocol}: {decided:?}");
     }
 }
 
