@@ -197,14 +197,9 @@ impl Listener {
         Ok(self.peers.named(key))
     }
 
-    /// Counts the connection with its peer's kind, and serves it until it ends.
+    /// Serves the connection until it ends.
     async fn serve(&self, newcomer: Newcomer) {
-        let Newcomer { mut stream, peer, asked, is_relayed, by } = newcomer;
-        let kind = if let Peer::Client(_) = peer { &self.clients } else { &self.members };
-        if !stream.get_mut().0.move_to(kind) {
-            let _ = send_answer(&mut stream, Answer::Full).await;
-            return;
-        }
+        let Newcomer { stream, peer, asked, is_relayed, by } = newcomer;
         let lane = match (asked, peer) {
             (Asked::Lane(hello), _) => hello.lane,
             (Asked::Relay(to), Peer::Replica(from)) => return self.relay(stream, from, to).await,
@@ -214,34 +209,42 @@ impl Listener {
         match peer {
             Peer::Replica(_) => self.serve_member(stream, (peer, lane), is_relayed).await,
             Peer::Learner(learner) => {
+                let Some(stream) = move_to(&self.members, stream).await else { return };
                 let outbox = self.network.admit_learner(learner);
                 self.answer(stream, (peer, learner, lane), outbox, None).await;
             }
             Peer::Client(client) => {
                 let by = by.unwrap_or(client.0);
-                let Some(place) = self.quotas.enter(by) else {
-                    self.ingress.metrics.cut("too-many-sessions");
-                    let _ = send_answer(&mut stream, Answer::Full).await;
-                    return;
-                };
-                let outbox = self.network.admit_client(client);
-                tokio::select! {
-                    () = self.answer(stream, (peer, client, lane), outbox, Some(&place)) => {}
-                    () = self.peers.clients.struck_off(by) => {
-                        self.ingress.metrics.cut("not-listed");
-                        tracing::info!(client = %by, "a client was struck off the list: cut");
-                    }
-                }
+                self.serve_client(stream, (client, lane), by).await;
             }
         }
     }
 
-    async fn serve_member(
+    async fn serve_client(
         &self,
         mut stream: PeerStream,
-        (peer, lane): (Peer, Lane),
-        is_relayed: bool,
+        (client, lane): (ClientId, Lane),
+        by: IdentityKey,
     ) {
+        // First, so that nobody gives way to a session that is not let in.
+        let Some(place) = self.quotas.enter(by) else {
+            self.ingress.metrics.cut("too-many-sessions");
+            let _ = send_answer(&mut stream, Answer::Full).await;
+            return;
+        };
+        let Some(stream) = move_to(&self.clients, stream).await else { return };
+        let (peer, outbox) = (Peer::Client(client), self.network.admit_client(client));
+        tokio::select! {
+            () = self.answer(stream, (peer, client, lane), outbox, Some(&place)) => {}
+            () = self.peers.clients.struck_off(by) => {
+                self.ingress.metrics.cut("not-listed");
+                tracing::info!(client = %by, "a client was struck off the list: cut");
+            }
+        }
+    }
+
+    async fn serve_member(&self, stream: PeerStream, (peer, lane): (Peer, Lane), is_relayed: bool) {
+        let Some(mut stream) = move_to(&self.members, stream).await else { return };
         let connection = Entry::new(stream.get_ref().0.handle(), is_relayed);
         let (is_replacement, _place) = self.connected.enter(peer, lane, connection);
         if is_replacement {
@@ -268,11 +271,12 @@ impl Listener {
     async fn relay(&self, mut stream: PeerStream, from: ReplicaId, to: ReplicaId) {
         let place = self.relayed.enter(from).filter(|_| self.network.reaches_directly(to));
         let address = self.peers.committee.address(to).filter(|_| place.is_some());
-        let reached = match address {
-            Some(address) => relay::reach(address, self.ingress.limits.handshake).await.ok(),
-            None => None,
+        let Some(address) = address else {
+            let _ = send_answer(&mut stream, Answer::OutOfReach).await;
+            return;
         };
-        let Some(mut far) = reached else {
+        let Some(mut stream) = move_to(&self.members, stream).await else { return };
+        let Ok(mut far) = relay::reach(address, self.ingress.limits.handshake).await else {
             let _ = send_answer(&mut stream, Answer::OutOfReach).await;
             return;
         };
@@ -331,6 +335,15 @@ impl Listener {
 async fn send_answer(stream: &mut PeerStream, answer: Answer) -> io::Result<()> {
     stream.write_all(&[answer as u8]).await?;
     stream.flush().await
+}
+
+/// The connection, counted with its peer's kind from now on; it is told where nothing gives way.
+async fn move_to(kind: &Arc<ConnectionLimiter>, mut stream: PeerStream) -> Option<PeerStream> {
+    if stream.get_mut().0.move_to(kind) {
+        return Some(stream);
+    }
+    let _ = send_answer(&mut stream, Answer::Full).await;
+    None
 }
 
 struct OnDrop<F: FnMut()>(F);
