@@ -18,6 +18,7 @@ use crate::pool::{MessageSink, Pool};
 use crate::tls::Dialer;
 use crate::transport::Limits;
 use crate::transport::cuts::Cuts;
+use crate::transport::detour::Detours;
 use crate::transport::emulated::Ways;
 use crate::transport::frames::IngressContext;
 use crate::transport::hello::Hello;
@@ -333,7 +334,7 @@ impl<'a> Wiring<'a> {
                 timeouts: (limits.handshake, limits.write),
                 ways,
                 on_connect: None,
-                detours: Vec::new(),
+                detours: Detours::default(),
                 over: Arc::default(),
                 cuts: Cuts::default(),
                 refusals: Some(Arc::clone(&self.refusals)),

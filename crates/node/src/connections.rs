@@ -308,6 +308,18 @@ impl AcceptedStream {
         ConnectionHandle(Arc::clone(&self.connection))
     }
 
+    /// The next byte, which stays to be read.
+    ///
+    /// # Errors
+    /// When the connection ends instead.
+    pub(crate) async fn peek(&self) -> io::Result<u8> {
+        let mut byte = [0];
+        match self.connection.socket.peek(&mut byte).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(byte[0]),
+        }
+    }
+
     /// Counts the connection under other limits from now on; `false`, and as before, when nothing
     /// gives way to it there.
     pub fn move_to(&mut self, limiter: &Arc<ConnectionLimiter>) -> bool {

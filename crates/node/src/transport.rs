@@ -37,6 +37,7 @@
 //! | sessions and rate of one client | [`Limits::each_client`] | it is refused |
 //! | time without a byte to a client | [`Limits::idle`] | it is cut |
 //! | connections that one member has relayed by another | [`relay::RELAYED_MAX`] | refused |
+//! | members that a link asks to relay ([`detour`]) | 2 at a time | then others, in turn |
 //!
 //! Where two members do not reach each other, what one sends to the other goes over a third
 //! ([`relay`], ADR 30).
@@ -49,6 +50,7 @@
 
 pub mod contacts;
 pub mod cuts;
+pub mod detour;
 pub mod emulated;
 pub mod endpoint;
 pub mod frames;
@@ -64,11 +66,11 @@ use crate::log::Outgoing;
 use crate::metrics::Metrics;
 use crate::quotas::{ClientLimits, RateLimit};
 use contacts::{Contacts, LastContact};
+use detour::Over;
 use outbox::{Full, Outbox};
 use parking_lot::RwLock;
 use quorate_engine::Frame;
 use quorate_types::{ClientId, Lane, Peer, Recipients, ReplicaId};
-use relay::Over;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,7 +154,7 @@ pub struct Network {
     /// The member over which each lane goes, in the same order.
     over: Vec<Vec<Arc<Over>>>,
     clients: RwLock<BTreeMap<ClientId, Arc<Outbox>>>,
-    contacts: Contacts,
+    contacts: Arc<Contacts>,
     metrics: Arc<Metrics>,
 }
 
@@ -178,7 +180,7 @@ impl Network {
                 .collect(),
             over: (0..members).map(|_| lanes.iter().map(|_| Arc::default()).collect()).collect(),
             clients: RwLock::default(),
-            contacts: Contacts::new(members),
+            contacts: Arc::new(Contacts::new(members)),
             metrics,
         }
     }

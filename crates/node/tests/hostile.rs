@@ -14,7 +14,10 @@ use quorate_node::tls::{Dialer, no_name};
 use quorate_node::transport::Limits;
 use quorate_node::transport::hello::Hello;
 use quorate_node::transport::outbound::dial;
-use quorate_types::{Body, BodyRef, ChainId, ClientId, Lane, Peer, Rejected, ReplicaId, View};
+use quorate_node::{ClientPolicy, NodeConfig};
+use quorate_types::{
+    Body, BodyRef, ChainId, ClientId, Lane, Peer, Rejected, ReplicaId, View, Voucher,
+};
 use std::io;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -346,4 +349,43 @@ fn idle_strangers_do_not_keep_others_out() {
         assert!(siege.cuts("too-many-handshakes") > 0);
     });
     siege.end();
+}
+
+/// A client with as many sessions as it may have opens one more where all places are taken: it is
+/// told, and nobody loses a place for that.
+#[test]
+fn a_session_that_is_not_let_in_takes_nobodys_place() {
+    const SESSIONS: usize = 8;
+    let mut cluster = Cluster::prepare(4, Limits::default());
+    let list = cluster.folder.path().join("clients.toml");
+    std::fs::write(&list, "").unwrap();
+    cluster.configure(|config| {
+        *config = NodeConfig {
+            clients: ClientPolicy::Listed,
+            clients_file: Some(list.clone()),
+            clients_max: SESSIONS + 1,
+            ..config.clone()
+        };
+    });
+    cluster.start_one(0);
+    let runtime = Runtime::new().unwrap();
+    let chain = cluster.committee.chain();
+    let key = *cluster.committee.identity(ReplicaId(0)).unwrap();
+    // Members vouch for whom they like, without a list.
+    let open = |member: u16| {
+        let file = cluster.folder.path().join(format!("net/validator-{member}/key.toml"));
+        let (member, session) = (KeyFile::read(&file).unwrap().identity, new_identity());
+        let voucher = Some(Voucher::sign(&member, chain, &session.public()));
+        let hello = Hello { voucher, ..Hello::new(chain, Lane::Client) };
+        let tls = Dialer::new(&session).unwrap().to(key).unwrap();
+        let address = cluster.validators[0].address().to_string();
+        runtime.block_on(dial(&address, tls, hello, TIMEOUT))
+    };
+    let _other = open(2).unwrap();
+    let _own: Vec<_> = (0..SESSIONS).map(|_| open(3).unwrap()).collect();
+    let refusal = open(3).unwrap_err().to_string();
+    assert!(refusal.contains("as many clients as it may have"), "{refusal}");
+    let cuts = |reason| cluster.validators[0].shown().metrics.cuts(reason);
+    assert_eq!((cuts("too-many-sessions"), cuts("too-many-clients")), (1, 0));
+    cluster.stop();
 }

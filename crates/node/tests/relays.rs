@@ -7,13 +7,13 @@ use quorate_crypto::{IdentitySecret, KeyFile};
 use quorate_ledger::Noop;
 use quorate_node::tls::{Dialer, no_name};
 use quorate_node::transport::Limits;
-use quorate_node::transport::hello::{Answer, Ask};
+use quorate_node::transport::hello::{Answer, Ask, Hello};
 use quorate_node::transport::relay::RELAYED_MAX;
 use quorate_node::{NodeConfig, Validator};
-use quorate_types::{ChainId, ReplicaId};
+use quorate_types::{ChainId, Lane, ReplicaId};
 use std::fs;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
@@ -44,7 +44,18 @@ fn what_a_cut_link_does_not_carry_goes_over_another_member() {
     let is_direct = |(from, to): (usize, u16)| network(from).reaches_directly(ReplicaId(to));
     wait_until("the direct way is taken", || cut.into_iter().all(is_direct));
     expect_progress(&cluster, 10);
+    // It took the place of the other, and nobody takes that for two processes with one key.
+    for index in 0..4 {
+        assert_eq!(replaced(&cluster, index), 0, "at validator {index}");
+    }
     cluster.stop();
+}
+
+/// Connections that took another's place at a validator as if two processes had one key.
+fn replaced(cluster: &Cluster, index: usize) -> u64 {
+    let text = cluster.validators[index].shown().metrics_text();
+    let lines = text.lines().filter(|line| line.starts_with("quorate_connections_replaced_total"));
+    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
 /// Channel to validator 0 that asks to be relayed, and the answer.
@@ -53,30 +64,58 @@ async fn ask(
     identity: &IdentitySecret,
     (chain, to): (ChainId, u16),
 ) -> (TlsStream<TcpStream>, u8) {
-    let tls = Dialer::new(identity).unwrap().to(*cluster.committee.identity(ReplicaId(0)).unwrap());
     let tcp = TcpStream::connect(cluster.validators[0].address()).await.unwrap();
-    let mut stream = TlsConnector::from(tls.unwrap()).connect(no_name(), tcp).await.unwrap();
-    stream.write_all(&Ask { chain, to: ReplicaId(to) }.encode()).await.unwrap();
+    let ask = Ask { chain, to: ReplicaId(to) }.encode();
+    introduce(cluster, tcp, identity, 0, &ask).await
+}
+
+/// Channel to a validator over what reaches it, with this first message, and the answer.
+async fn introduce<S: AsyncRead + AsyncWrite + Unpin>(
+    cluster: &Cluster,
+    stream: S,
+    identity: &IdentitySecret,
+    to: u16,
+    first: &[u8],
+) -> (TlsStream<S>, u8) {
+    let key = *cluster.committee.identity(ReplicaId(to)).unwrap();
+    let tls = Dialer::new(identity).unwrap().to(key).unwrap();
+    let mut stream = TlsConnector::from(tls).connect(no_name(), stream).await.unwrap();
+    stream.write_all(first).await.unwrap();
     let answer = timeout(TIMEOUT, stream.read_u8()).await.unwrap().unwrap();
     (stream, answer)
+}
+
+/// Validators 0 to 2 of four, each of which reaches the others, and the key of the fourth.
+async fn three_of_four(limits: Limits) -> (Cluster, IdentitySecret) {
+    let start = move || {
+        let mut cluster = Cluster::prepare(4, limits);
+        (0..3).for_each(|index| cluster.start_one(index));
+        wait_until("all reach the others", || {
+            cluster.validators.iter().all(|one| one.shown().network.members_connected() == 2)
+        });
+        cluster
+    };
+    let cluster = tokio::task::spawn_blocking(start).await.unwrap();
+    let key = cluster.folder.path().join("net/validator-3/key.toml");
+    let member = KeyFile::read(&key).unwrap().identity;
+    (cluster, member)
+}
+
+async fn stop(cluster: Cluster) {
+    let stop = move || {
+        expect_progress(&cluster, 20);
+        cluster.stop();
+    };
+    tokio::task::spawn_blocking(stop).await.unwrap();
 }
 
 /// Validators 0 to 2 of four run. Whoever holds the key of the fourth is relayed to the other two,
 /// over so many connections and not one more, and nowhere else; a stranger is not relayed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_relays_for_members_to_members_and_so_much() {
-    let cluster = tokio::task::spawn_blocking(|| {
-        // What is relayed here says nothing, and stays for as long as a handshake may take.
-        let limits = Limits { handshake: TIMEOUT, ..Limits::default() };
-        let mut cluster = Cluster::prepare(4, limits);
-        (0..3).for_each(|index| cluster.start_one(index));
-        let network = &cluster.validators[0].shown().network;
-        wait_until("validator 0 reaches the others", || network.members_connected() == 2);
-        cluster
-    });
-    let cluster = cluster.await.unwrap();
-    let key = cluster.folder.path().join("net/validator-3/key.toml");
-    let member = KeyFile::read(&key).unwrap().identity;
+    // What is relayed here says nothing, and stays for as long as a handshake may take.
+    let limits = Limits { handshake: TIMEOUT, ..Limits::default() };
+    let (cluster, member) = three_of_four(limits).await;
     let chain = cluster.committee.chain();
     let [welcome, not_yours, out_of_reach] =
         [Answer::Welcome, Answer::LaneNotYours, Answer::OutOfReach].map(|answer| answer as u8);
@@ -104,10 +143,50 @@ async fn a_member_relays_for_members_to_members_and_so_much() {
         }
     };
     timeout(TIMEOUT, again).await.expect("there is room again");
-    tokio::task::spawn_blocking(move || {
-        expect_progress(&cluster, 20);
-        cluster.stop();
-    })
-    .await
-    .unwrap();
+    stop(cluster).await;
+}
+
+/// What was relayed is not relayed further, and only members come that way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relayed_connection_has_one_hop_and_a_member_at_its_end() {
+    let (cluster, member) = three_of_four(Limits::default()).await;
+    let chain = cluster.committee.chain();
+    let further = Ask { chain, to: ReplicaId(2) }.encode();
+    let (near, answer) = ask(&cluster, &member, (chain, 1)).await;
+    assert_eq!(answer, Answer::Welcome as u8);
+    let (_, answer) = introduce(&cluster, near, &member, 1, &further).await;
+    assert_eq!(answer, Answer::OutOfReach as u8, "over 0 and 1 to 2");
+
+    let (near, _) = ask(&cluster, &member, (chain, 1)).await;
+    let client = Hello::new(chain, Lane::Client).encode();
+    let (_, answer) = introduce(&cluster, near, &new_identity(), 1, &client).await;
+    assert_eq!(answer, Answer::LaneNotYours as u8, "a client over 0");
+    stop(cluster).await;
+}
+
+/// A member whose direct way is lost comes over another, and that is no second process; whoever
+/// comes back sooner than a member looks for the direct way is one, relayed or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_way_is_no_second_process_and_two_that_fight_are() {
+    let (cluster, member) = three_of_four(Limits::default()).await;
+    let chain = cluster.committee.chain();
+    let votes = Hello::new(chain, Lane::Votes).encode();
+    let direct = || async {
+        let tcp = TcpStream::connect(cluster.validators[1].address()).await.unwrap();
+        introduce(&cluster, tcp, &member, 1, &votes).await
+    };
+    let over_another = || async {
+        let (near, _) = ask(&cluster, &member, (chain, 1)).await;
+        introduce(&cluster, near, &member, 1, &votes).await
+    };
+    let _first = direct().await;
+    let _second = over_another().await;
+    assert_eq!(replaced(&cluster, 1), 0, "the direct way was lost");
+    let _third = over_another().await;
+    assert_eq!(replaced(&cluster, 1), 1, "two that are relayed");
+    let _fourth = direct().await;
+    assert_eq!(replaced(&cluster, 1), 2, "one of two marks its connections");
+    let _fifth = direct().await;
+    assert_eq!(replaced(&cluster, 1), 3, "two that are not relayed");
+    stop(cluster).await;
 }

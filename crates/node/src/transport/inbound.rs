@@ -2,6 +2,7 @@
 
 use super::frames::IngressContext;
 use super::hello::{self, Answer, Asked};
+use super::outbound::DIRECT_EVERY;
 use super::outbox::{Outbox, drain};
 use super::relay::{self, RELAYED_MAX, Relayed};
 use super::{Limits, MEMBER_LANES, Network};
@@ -39,6 +40,7 @@ struct Newcomer {
     stream: PeerStream,
     peer: Peer,
     asked: Asked,
+    is_relayed: bool,
     /// Key by which a client was let in.
     by: Option<IdentityKey>,
 }
@@ -137,15 +139,16 @@ impl Listener {
     }
 
     /// From the first byte to the end of the hello, within the limit for it.
-    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<Newcomer> {
+    async fn handshake(&self, mut tcp: AcceptedStream) -> io::Result<Newcomer> {
         let work = async {
+            let is_relayed = relay::take_mark(&mut tcp).await?;
             let mut stream = self.tls.accept(tcp).await?;
             let peer = self.identify(&stream)?;
             let chain = self.peers.committee.chain();
             let asked = hello::receive_asked(&mut stream, chain, peer).await?;
-            let admitted = asked.and_then(|asked| Ok((asked, self.admit(peer, asked)?)));
-            match admitted {
-                Ok((asked, by)) => Ok(Newcomer { stream, peer, asked, by }),
+            let admit = |asked| Ok((asked, self.admit(peer, asked, is_relayed)?));
+            match asked.and_then(admit) {
+                Ok((asked, by)) => Ok(Newcomer { stream, peer, asked, is_relayed, by }),
                 Err(refusal) => {
                     send_answer(&mut stream, refusal).await?;
                     Err(io::Error::other(format!("{peer:?} is refused: {refusal:?}")))
@@ -159,9 +162,23 @@ impl Listener {
     }
 
     /// Key by which a client is let in; `None` for members and learners, who need none.
-    fn admit(&self, peer: Peer, asked: Asked) -> Result<Option<IdentityKey>, Answer> {
+    fn admit(
+        &self,
+        peer: Peer,
+        asked: Asked,
+        is_relayed: bool,
+    ) -> Result<Option<IdentityKey>, Answer> {
         if self.ingress.pool.is_barred(peer) {
             return Err(Answer::Barred);
+        }
+        match (peer, asked) {
+            // Members alone have a use for it, and a relay's places are for them.
+            (Peer::Learner(_) | Peer::Client(_), _) if is_relayed => {
+                return Err(Answer::LaneNotYours);
+            }
+            // No connection has more than one hop.
+            (_, Asked::Relay(_)) if is_relayed => return Err(Answer::OutOfReach),
+            _ => {}
         }
         let (Peer::Client(session), Asked::Lane(hello)) = (peer, asked) else { return Ok(None) };
         let by = self.peers.clients.admits(session, hello.voucher.as_ref());
@@ -180,14 +197,9 @@ impl Listener {
         Ok(self.peers.named(key))
     }
 
-    /// Counts the connection with its peer's kind, and serves it until it ends.
+    /// Serves the connection until it ends.
     async fn serve(&self, newcomer: Newcomer) {
-        let Newcomer { mut stream, peer, asked, by } = newcomer;
-        let kind = if let Peer::Client(_) = peer { &self.clients } else { &self.members };
-        if !stream.get_mut().0.move_to(kind) {
-            let _ = send_answer(&mut stream, Answer::Full).await;
-            return;
-        }
+        let Newcomer { stream, peer, asked, is_relayed, by } = newcomer;
         let lane = match (asked, peer) {
             (Asked::Lane(hello), _) => hello.lane,
             (Asked::Relay(to), Peer::Replica(from)) => return self.relay(stream, from, to).await,
@@ -195,33 +207,46 @@ impl Listener {
         };
         tracing::debug!(?peer, lane = lane_name(lane), "accepted");
         match peer {
-            Peer::Replica(_) => self.serve_member(stream, peer, lane).await,
+            Peer::Replica(_) => self.serve_member(stream, (peer, lane), is_relayed).await,
             Peer::Learner(learner) => {
+                let Some(stream) = move_to(&self.members, stream).await else { return };
                 let outbox = self.network.admit_learner(learner);
                 self.answer(stream, (peer, learner, lane), outbox, None).await;
             }
             Peer::Client(client) => {
                 let by = by.unwrap_or(client.0);
-                let Some(place) = self.quotas.enter(by) else {
-                    self.ingress.metrics.cut("too-many-sessions");
-                    let _ = send_answer(&mut stream, Answer::Full).await;
-                    return;
-                };
-                let outbox = self.network.admit_client(client);
-                tokio::select! {
-                    () = self.answer(stream, (peer, client, lane), outbox, Some(&place)) => {}
-                    () = self.peers.clients.struck_off(by) => {
-                        self.ingress.metrics.cut("not-listed");
-                        tracing::info!(client = %by, "a client was struck off the list: cut");
-                    }
-                }
+                self.serve_client(stream, (client, lane), by).await;
             }
         }
     }
 
-    async fn serve_member(&self, mut stream: PeerStream, peer: Peer, lane: Lane) {
-        let (is_replacement, _place) =
-            self.connected.enter(peer, lane, stream.get_ref().0.handle());
+    async fn serve_client(
+        &self,
+        mut stream: PeerStream,
+        (client, lane): (ClientId, Lane),
+        by: IdentityKey,
+    ) {
+        // First, so that nobody gives way to a session that is not let in.
+        let Some(place) = self.quotas.enter(by) else {
+            self.ingress.metrics.cut("too-many-sessions");
+            let _ = send_answer(&mut stream, Answer::Full).await;
+            return;
+        };
+        let Some(stream) = move_to(&self.clients, stream).await else { return };
+        let (peer, outbox) = (Peer::Client(client), self.network.admit_client(client));
+        tokio::select! {
+            () = self.answer(stream, (peer, client, lane), outbox, Some(&place)) => {}
+            () = self.peers.clients.struck_off(by) => {
+                self.ingress.metrics.cut("not-listed");
+                tracing::info!(client = %by, "a client was struck off the list: cut");
+            }
+        }
+    }
+
+    async fn serve_member(&self, stream: PeerStream, (peer, lane): (Peer, Lane), is_relayed: bool) {
+        let Some(mut stream) = move_to(&self.members, stream).await else { return };
+        let connection = Entry::new(stream.get_ref().0.handle(), is_relayed);
+        let (is_replacement, _place) = self.connected.enter(peer, lane, connection);
         if is_replacement {
             self.ingress.metrics.replaced(peer);
             if self.replacements.count(peer, Instant::now()) {
@@ -246,11 +271,12 @@ impl Listener {
     async fn relay(&self, mut stream: PeerStream, from: ReplicaId, to: ReplicaId) {
         let place = self.relayed.enter(from).filter(|_| self.network.reaches_directly(to));
         let address = self.peers.committee.address(to).filter(|_| place.is_some());
-        let reached = match address {
-            Some(address) => relay::reach(address, self.ingress.limits.handshake).await.ok(),
-            None => None,
+        let Some(address) = address else {
+            let _ = send_answer(&mut stream, Answer::OutOfReach).await;
+            return;
         };
-        let Some(mut far) = reached else {
+        let Some(mut stream) = move_to(&self.members, stream).await else { return };
+        let Ok(mut far) = relay::reach(address, self.ingress.limits.handshake).await else {
             let _ = send_answer(&mut stream, Answer::OutOfReach).await;
             return;
         };
@@ -270,7 +296,7 @@ impl Listener {
         place: Option<&SessionPlace>,
     ) {
         let handle = stream.get_ref().0.handle();
-        let (_, _place) = self.connected.enter(peer, lane, handle.clone());
+        let (_, _place) = self.connected.enter(peer, lane, Entry::new(handle.clone(), false));
         let _leave = OnDrop(|| self.network.forget_client(client, &outbox));
         if send_answer(&mut stream, Answer::Welcome).await.is_err() {
             return;
@@ -311,6 +337,15 @@ async fn send_answer(stream: &mut PeerStream, answer: Answer) -> io::Result<()> 
     stream.flush().await
 }
 
+/// The connection, counted with its peer's kind from now on; it is told where nothing gives way.
+async fn move_to(kind: &Arc<ConnectionLimiter>, mut stream: PeerStream) -> Option<PeerStream> {
+    if stream.get_mut().0.move_to(kind) {
+        return Some(stream);
+    }
+    let _ = send_answer(&mut stream, Answer::Full).await;
+    None
+}
+
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -327,32 +362,52 @@ struct Connected(Mutex<Places>);
 #[derive(Debug, Default)]
 struct Places {
     next: u64,
-    taken: BTreeMap<(Peer, Lane), (u64, ConnectionHandle)>,
+    taken: BTreeMap<(Peer, Lane), (u64, Entry)>,
+}
+
+/// Connection that has a place.
+#[derive(Debug)]
+struct Entry {
+    handle: ConnectionHandle,
+    is_relayed: bool,
+    since: Instant,
+}
+
+impl Entry {
+    fn new(handle: ConnectionHandle, is_relayed: bool) -> Self {
+        Self { handle, is_relayed, since: Instant::now() }
+    }
+
+    /// Returns `true` if one process with its key, and no second one, may have opened the newer:
+    /// it goes over another member as it lost the direct way, or has found it again. It looks for
+    /// that no sooner than after [`DIRECT_EVERY`], whereas of two processes, one of which marks its
+    /// connections so as not to be noticed, the other comes back at once.
+    fn may_go_on_in(&self, newer: &Self) -> bool {
+        let span = newer.since.duration_since(self.since);
+        newer.is_relayed != self.is_relayed && (newer.is_relayed || span >= DIRECT_EVERY)
+    }
 }
 
 impl Connected {
-    /// Gives the connection its place until what is returned is dropped; `true` if an older one had
-    /// it.
-    fn enter(
-        &self,
-        peer: Peer,
-        lane: Lane,
-        handle: ConnectionHandle,
-    ) -> (bool, impl Drop + use<'_>) {
+    /// Gives the connection its place until what is returned is dropped; `true` if it took the
+    /// place of an older one that the same process has no reason to replace.
+    fn enter(&self, peer: Peer, lane: Lane, connection: Entry) -> (bool, impl Drop + use<'_>) {
         let mut places = self.0.lock();
         places.next += 1;
         let ticket = places.next;
-        let older = places.taken.insert((peer, lane), (ticket, handle));
-        if let Some((_, older)) = &older {
-            older.cut();
+        let older = places.taken.remove(&(peer, lane)).map(|(_, older)| older);
+        let is_replacement = older.as_ref().is_some_and(|older| !older.may_go_on_in(&connection));
+        if let Some(older) = older {
+            older.handle.cut();
         }
+        places.taken.insert((peer, lane), (ticket, connection));
         let leave = OnDrop(move || {
             let taken = &mut self.0.lock().taken;
             if taken.get(&(peer, lane)).is_some_and(|(current, _)| *current == ticket) {
                 taken.remove(&(peer, lane));
             }
         });
-        (older.is_some(), leave)
+        (is_replacement, leave)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Outbound connections: the task that keeps one up and writes its queue to it.
 
 use super::cuts::Cuts;
+use super::detour::{Detour, DetourTurns, Detours, Over, RelayedStream};
 use super::emulated::{self, DelayedReader, Ways};
 use super::frames::IngressContext;
 use super::hello::{Answer, Hello, TurnedAway};
 use super::opening::open;
 use super::outbox::{Outbox, drain};
-use super::relay::{Detour, Over, RelayedStream};
 use super::{LEARNER_LANE, Network};
 use crate::metrics::{Metrics, lane_name};
 use crate::tls::Dialer;
@@ -18,13 +18,14 @@ use rustls::ClientConfig;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::client::TlsStream;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
@@ -36,8 +37,12 @@ const STABLE_AFTER: Duration = Duration::from_secs(1);
 /// A link that could not be had directly for so long goes over another member.
 const DETOUR_AFTER: Duration = Duration::from_millis(500);
 
-/// Meanwhile the direct way is tried so often.
-const DIRECT_EVERY: Duration = Duration::from_secs(5);
+/// A direct attempt that takes longer than connections between continents do has the way over
+/// another member tried beside it: packets that vanish are told by no answer alone.
+const DETOUR_BESIDE: Duration = Duration::from_secs(1);
+
+/// While a link goes over another member, the direct way is tried so often.
+pub(super) const DIRECT_EVERY: Duration = Duration::from_secs(5);
 
 /// Opens a connection: TCP, TLS with the pinned key, hello.
 ///
@@ -82,8 +87,8 @@ pub struct Link {
     pub ways: Option<Ways>,
     /// Whom to tell when the connection is up.
     pub on_connect: Option<OnConnect>,
-    /// Members over which it may go, and the one over which it does.
-    pub detours: Vec<Detour>,
+    /// Members over which it may go.
+    pub detours: Detours,
     /// Set while the link goes over another member.
     pub over: Arc<Over>,
     /// Links that a laboratory has cut.
@@ -132,42 +137,99 @@ impl Refusals {
     }
 }
 
+/// What a link knows of its own attempts since it was up last.
+#[derive(Debug)]
+struct Outage {
+    since: Instant,
+    /// Set once the log has it: for each time that the peer goes, not for each attempt.
+    is_reported: bool,
+    turns: DetourTurns,
+}
+
+impl Outage {
+    fn begin(peer: ReplicaId) -> Self {
+        Self { since: Instant::now(), is_reported: false, turns: DetourTurns::new(peer) }
+    }
+}
+
+/// A connection that is open, by one way or the other.
+enum Opened {
+    Directly(Box<TlsStream<TcpStream>>),
+    Over(ReplicaId, Box<RelayedStream>),
+}
+
 impl Link {
     /// Keeps the connection up, for ever: directly, or else over another member.
     pub async fn run(self) {
         let mut backoff = Backoff::new();
-        // Reported once for each time that the peer goes, not for each attempt.
-        let mut reported = false;
-        let mut down_since = Instant::now();
+        let mut outage = Outage::begin(self.peer);
         let mut regained = None;
         loop {
             let began = Instant::now();
-            let connected = match regained.take() {
-                Some(stream) => Ok(stream),
-                None => self.dial_directly().await,
+            let opened = match regained.take() {
+                Some(stream) => Some(Opened::Directly(Box::new(stream))),
+                None => self.open(&mut outage).await,
             };
-            match connected {
-                Ok(stream) => {
-                    reported = false;
-                    self.note_refusal(None);
+            match opened {
+                Some(Opened::Directly(stream)) => {
+                    outage = Outage::begin(self.peer);
                     self.report_up();
-                    let error = self.serve_directly(stream).await;
-                    down_since = Instant::now();
-                    self.report_down("lost", &error, &mut reported);
+                    let error = self.serve_directly(*stream).await;
+                    outage.since = Instant::now();
+                    self.report_down("lost", &error, &mut outage.is_reported);
                 }
-                Err(error) => {
-                    self.note_refusal(TurnedAway::of(&error));
-                    self.report_down("cannot be reached", &error, &mut reported);
-                    if down_since.elapsed() >= DETOUR_AFTER {
-                        regained = self.go_over_another().await;
-                    }
+                Some(Opened::Over(relay, stream)) => {
+                    outage.turns.succeeded();
+                    regained = self.serve_over(relay, *stream).await;
                 }
+                None => {}
             }
             if began.elapsed() >= STABLE_AFTER + self.timeouts.0 {
                 backoff.reset();
             }
             if regained.is_none() {
                 sleep(backoff.next()).await;
+            }
+        }
+    }
+
+    /// Opens a connection directly, or over another member where that fails or takes long: the
+    /// first that is there (as RFC 8305 does with addresses).
+    async fn open(&self, outage: &mut Outage) -> Option<Opened> {
+        let mut direct = pin!(self.dial_directly());
+        if let Ok(result) = timeout(DETOUR_BESIDE, &mut direct).await {
+            return match self.reached(result, &mut outage.is_reported) {
+                None if outage.since.elapsed() >= DETOUR_AFTER => {
+                    self.dial_over_another(&mut outage.turns).await
+                }
+                opened => opened,
+            };
+        }
+        let mut detour = pin!(self.dial_over_another(&mut outage.turns));
+        tokio::select! {
+            result = &mut direct => match self.reached(result, &mut outage.is_reported) {
+                None => detour.await,
+                opened => opened,
+            },
+            found = &mut detour => match found {
+                None => self.reached(direct.await, &mut outage.is_reported),
+                opened => opened,
+            },
+        }
+    }
+
+    /// The direct way, if it is open.
+    fn reached(
+        &self,
+        result: io::Result<TlsStream<TcpStream>>,
+        is_reported: &mut bool,
+    ) -> Option<Opened> {
+        self.note_refusal(result.as_ref().err().and_then(TurnedAway::of));
+        match result {
+            Ok(stream) => Some(Opened::Directly(Box::new(stream))),
+            Err(error) => {
+                self.report_down("cannot be reached", &error, is_reported);
+                None
             }
         }
     }
@@ -188,10 +250,13 @@ impl Link {
         error
     }
 
-    /// Sends over another member, if one relays, until that ends; or until the direct way is open
-    /// again, which it returns.
-    async fn go_over_another(&self) -> Option<TlsStream<TcpStream>> {
-        let (relay, stream) = self.dial_over_another().await?;
+    /// Sends over another member until that ends; or until the direct way is open again, which it
+    /// returns.
+    async fn serve_over(
+        &self,
+        relay: ReplicaId,
+        stream: RelayedStream,
+    ) -> Option<TlsStream<TcpStream>> {
         let (member, lane) = (self.peer, lane_name(self.hello.lane));
         if self.reports_loss() {
             tracing::warn!(%member, %relay, "connection goes over another member");
@@ -209,19 +274,22 @@ impl Link {
         regained
     }
 
-    /// Asks the members that are reached directly, one after the other from the next in turn on.
-    async fn dial_over_another(&self) -> Option<(ReplicaId, RelayedStream)> {
-        let (after, before): (Vec<&Detour>, Vec<&Detour>) =
-            self.detours.iter().partition(|detour| detour.member > self.peer);
-        for detour in after.into_iter().chain(before).filter(|detour| detour.is_open()) {
+    /// Asks the members whose turn it is, one after the other.
+    async fn dial_over_another(&self, turns: &mut DetourTurns) -> Option<Opened> {
+        let due = turns.due(&self.detours, Instant::now());
+        for detour in &due {
             let to = (self.peer, Arc::clone(&self.tls));
             match detour.dial(to, self.hello, self.timeouts.0).await {
-                Ok(stream) => return Some((detour.member, stream)),
+                Ok(stream) => return Some(Opened::Over(detour.member, Box::new(stream))),
                 Err(error) => {
                     let (member, relay) = (self.peer, detour.member);
                     tracing::trace!(%member, %relay, %error, "no way over another member");
+                    turns.refused(detour);
                 }
             }
+        }
+        if !due.is_empty() {
+            turns.failed(Instant::now());
         }
         None
     }
@@ -332,7 +400,9 @@ pub fn member_links(
     answers: Option<&IngressContext>,
 ) -> Result<Vec<Link>, rustls::Error> {
     let mut links = Vec::new();
-    let relays = if answers.is_some() { Vec::new() } else { detours(network, committee, dialer)? };
+    let is_learner = answers.is_some();
+    let detours =
+        if is_learner { Detours::default() } else { detours(network, committee, dialer)? };
     for peer in committee.members() {
         let (Some(key), Some(address)) = (committee.identity(peer), committee.address(peer)) else {
             continue;
@@ -355,7 +425,7 @@ pub fn member_links(
                 timeouts: (limits.handshake, limits.write),
                 ways,
                 on_connect: None,
-                detours: relays.iter().filter(|relay| relay.member != peer).cloned().collect(),
+                detours: detours.clone(),
                 over,
                 cuts: made_up.cuts.clone(),
                 refusals: None,
@@ -370,7 +440,7 @@ fn detours(
     network: &Network,
     committee: &Committee,
     dialer: &Dialer,
-) -> Result<Vec<Detour>, rustls::Error> {
+) -> Result<Detours, rustls::Error> {
     let mut detours = Vec::new();
     for member in committee.members() {
         let (Some(key), Some(address)) = (committee.identity(member), committee.address(member))
@@ -382,7 +452,7 @@ fn detours(
             detours.push(Detour { member, address, tls, up, over });
         }
     }
-    Ok(detours)
+    Ok(Detours::new(detours, &network.contacts))
 }
 
 /// Doubles from 50 ms to 2 s; each wait is drawn from the upper half of its span, so that a

@@ -7,97 +7,31 @@
 //!
 //! `R` hands on bytes that it can neither read nor change: what it does to them ends the
 //! connection, and all that arrives at `X` is `A`'s, proven by `A`'s key and charged to `A`. `R`
-//! relays to members alone, and to those alone that it reaches directly, so that no connection has
-//! more than one hop; a member may have [`RELAYED_MAX`] of them through it.
+//! relays to members alone, and to those alone that it reaches directly; a member may have
+//! [`RELAYED_MAX`] connections through it.
+//!
+//! Before all of this `R` writes one byte, the mark: `X` relays nothing further on a connection
+//! with it, so that none has more than one hop, and does not take it and a direct one that replaces
+//! it for two processes with one key. Anybody may write the mark. It has rights taken away and none
+//! given: without it a connection may be all that it may be with it.
 
-use super::hello::{self, Ask, Hello};
-use super::opening::open;
 use super::socket;
-use crate::tls;
+use crate::connections::AcceptedStream;
 use parking_lot::Mutex;
 use quorate_types::ReplicaId;
-use rustls::ClientConfig;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// Connections that one member may have relayed by another: all lanes to one member, and once more
 /// while a new one takes the place of an old one.
 pub const RELAYED_MAX: usize = 6;
 
-/// Connection to a member over another one.
-pub type RelayedStream = TlsStream<TlsStream<TcpStream>>;
-
-/// The member over which a link goes, if it does.
-#[derive(Debug, Default)]
-pub struct Over(AtomicU32);
-
-impl Over {
-    pub(super) fn set(&self, member: Option<ReplicaId>) {
-        let value = member.map_or(0, |member| u32::from(member.0) + 1);
-        self.0.store(value, Ordering::Relaxed);
-    }
-
-    /// Returns `true` while the link goes over another member.
-    #[must_use]
-    pub fn is_somebody(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
-    }
-}
-
-/// Member over which a link may go.
-#[derive(Clone, Debug)]
-pub struct Detour {
-    /// Member in the middle.
-    pub member: ReplicaId,
-    /// Address to dial, as `host:port`.
-    pub address: String,
-    /// Pins the key of the member in the middle.
-    pub tls: Arc<ClientConfig>,
-    /// True while the own link to it is up.
-    pub up: Arc<AtomicBool>,
-    /// Set while that one goes over somebody itself.
-    pub over: Arc<Over>,
-}
-
-impl Detour {
-    /// Returns `true` if this member is reached, and directly.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.up.load(Ordering::Relaxed) && !self.over.is_somebody()
-    }
-
-    /// Opens a connection to another member: to the one that relays, and through it TLS with the
-    /// other's pinned key, and hello.
-    ///
-    /// # Errors
-    /// When any of them fails or takes longer than `handshake_max`.
-    pub async fn dial(
-        &self,
-        (to, tls): (ReplicaId, Arc<ClientConfig>),
-        hello: Hello,
-        handshake_max: Duration,
-    ) -> io::Result<RelayedStream> {
-        let through = async {
-            let ask = Ask { chain: hello.chain, to };
-            let tls_to_it = Arc::clone(&self.tls);
-            let near = open(&self.address, tls_to_it, &ask.encode(), handshake_max).await?;
-            let mut stream = TlsConnector::from(tls).connect(tls::no_name(), near).await?;
-            hello::introduce(&mut stream, &hello.encode()).await?;
-            Ok(stream)
-        };
-        match timeout(handshake_max, through).await {
-            Ok(result) => result,
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "it relays nothing")),
-        }
-    }
-}
+/// First byte of a connection that was relayed. TLS begins with another (0x16).
+pub const RELAYED_MARK: u8 = b'R';
 
 /// Connections that are relayed, counted by the member that asked for them.
 #[derive(Debug, Default)]
@@ -129,17 +63,30 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Opens the second half of a relayed connection.
+/// Opens the second half of a relayed connection, and marks it.
 ///
 /// # Errors
 /// When the address does not answer within `within`.
 pub(super) async fn reach(address: &str, within: Duration) -> io::Result<TcpStream> {
-    let tcp = match timeout(within, TcpStream::connect(address)).await {
+    let mut tcp = match timeout(within, TcpStream::connect(address)).await {
         Ok(connected) => connected?,
         Err(_) => return Err(io::ErrorKind::TimedOut.into()),
     };
     socket::prepare(&tcp)?;
+    tcp.write_u8(RELAYED_MARK).await?;
     Ok(tcp)
+}
+
+/// Takes the mark off a connection that was relayed; `false` for one that was not.
+///
+/// # Errors
+/// When the connection ends.
+pub(super) async fn take_mark(stream: &mut AcceptedStream) -> io::Result<bool> {
+    let is_relayed = stream.peek().await? == RELAYED_MARK;
+    if is_relayed {
+        stream.read_u8().await?;
+    }
+    Ok(is_relayed)
 }
 
 #[cfg(test)]

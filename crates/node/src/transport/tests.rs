@@ -1,4 +1,5 @@
 use super::cuts::Cuts;
+use super::detour::Detours;
 use super::hello::{self, Answer, Hello};
 use super::outbound::Link;
 use super::*;
@@ -12,9 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-const CHAIN: ChainId = ChainId([5; 32]);
+pub(super) const CHAIN: ChainId = ChainId([5; 32]);
 
-fn network() -> Network {
+pub(super) fn network() -> Network {
     Network::new(ReplicaId(1), 4, Arc::new(Metrics::new()))
 }
 
@@ -73,6 +74,32 @@ fn a_member_that_takes_nothing_costs_a_bounded_queue() {
     assert_eq!(dropped, 10_000 - 4_096);
 }
 
+/// The link for votes to member 0, which listens there.
+pub(super) fn votes_to_first(
+    network: &Network,
+    at: &TcpListener,
+    tls: Result<Arc<rustls::ClientConfig>, rustls::Error>,
+) -> Link {
+    let (outbox, up, over) = network.lane_to(ReplicaId(0), 0).unwrap();
+    Link {
+        peer: ReplicaId(0),
+        address: at.local_addr().unwrap().to_string(),
+        tls: tls.unwrap(),
+        hello: Hello::new(CHAIN, Lane::Votes),
+        outbox,
+        up,
+        replies: None,
+        metrics: Arc::clone(&network.metrics),
+        timeouts: (Duration::from_secs(5), Duration::from_secs(5)),
+        ways: None,
+        on_connect: None,
+        detours: Detours::default(),
+        over,
+        cuts: Cuts::default(),
+        refusals: None,
+    }
+}
+
 async fn welcome(socket: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpStream> {
     let (tcp, _) = socket.accept().await.unwrap();
     let mut stream = acceptor.accept(tcp).await.unwrap();
@@ -95,25 +122,9 @@ async fn queued_frames_wait_for_the_peer_and_survive_its_restart() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let acceptor = TlsAcceptor::from(tls::listener(&theirs).unwrap());
     let network = network();
-    let (outbox, up, over) = network.lane_to(ReplicaId(0), 0).unwrap();
+    let link = votes_to_first(&network, &socket, Dialer::new(&ours).unwrap().to(theirs.public()));
+    let (outbox, up) = (Arc::clone(&link.outbox), Arc::clone(&link.up));
     outbox.push(frame(1));
-    let link = Link {
-        peer: ReplicaId(0),
-        address: socket.local_addr().unwrap().to_string(),
-        tls: Dialer::new(&ours).unwrap().to(theirs.public()).unwrap(),
-        hello: Hello::new(CHAIN, Lane::Votes),
-        outbox: Arc::clone(&outbox),
-        up: Arc::clone(&up),
-        replies: None,
-        metrics: Arc::clone(&network.metrics),
-        timeouts: (Duration::from_secs(5), Duration::from_secs(5)),
-        ways: None,
-        on_connect: None,
-        detours: Vec::new(),
-        over,
-        cuts: Cuts::default(),
-        refusals: None,
-    };
     let link = tokio::spawn(link.run());
 
     let mut first = welcome(&socket, &acceptor).await;
