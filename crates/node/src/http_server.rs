@@ -41,7 +41,7 @@ pub struct DoorRules {
     pub head_timeout: Duration,
     /// Certificate of the door; `None` for plain HTTP.
     pub tls: Option<Arc<HttpTls>>,
-    /// Requests that an address may send.
+    /// Requests that an address may send, and TLS handshakes, which count as such.
     pub rates: Arc<AddressRates>,
 }
 
@@ -94,7 +94,7 @@ where
         });
         let (protocol, rules) = (protocol.clone(), rules.clone());
         tokio::spawn(async move {
-            let Some(wire) = open(stream, &rules).await else { return };
+            let Some(wire) = open(stream, from.ip(), &rules).await else { return };
             let conversation = protocol.serve_connection(TokioIo::new(wire), answer);
             if let Err(error) = conversation.with_upgrades().await {
                 tracing::debug!(%error, "an HTTP connection ended");
@@ -103,9 +103,11 @@ where
     }
 }
 
-/// The connection to speak HTTP on; `None` where there was no handshake.
-async fn open(stream: AcceptedStream, rules: &DoorRules) -> Option<Box<dyn Wire>> {
+/// The connection to speak HTTP on; `None` where there was no handshake. One costs a signature, and
+/// counts as a request does: beyond its sender's rate there is none.
+async fn open(stream: AcceptedStream, from: IpAddr, rules: &DoorRules) -> Option<Box<dyn Wire>> {
     let Some(tls) = &rules.tls else { return Some(Box::new(stream)) };
+    rules.rates.take(from).ok()?;
     match timeout(rules.head_timeout, tls.accept(stream)).await {
         Ok(Ok(stream)) => Some(Box::new(stream)),
         Ok(Err(error)) => {
