@@ -223,6 +223,7 @@ fn expect_out(net: &Net, index: usize, folder: &Path) {
     let health = readyz(http);
     assert_eq!(health.status, 503);
     assert!(health.text().contains("the disk is full"), "{}", health.text());
+    assert_eq!(metric(http, "quorate_ready"), 0.0, "as /readyz says");
     assert!(metric(http, "quorate_disk_needed_bytes") > 0.0);
     assert_eq!(metric(http, "quorate_disk_reserve_bytes"), 0.0, "it was released");
     assert!(!folder.join("reserve").exists());
