@@ -168,3 +168,42 @@ impl HttpBody for TimedBody {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connections::testing::connection;
+    use crate::connections::{ConnectionLimiter, ConnectionLimits};
+    use crate::http_tls::HttpTlsFiles;
+    use crate::quotas::RateLimit;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn tls() -> Arc<HttpTls> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/data/tls");
+        let key = folder.path().join("first.key");
+        fs::copy(data.join("first.key"), &key).expect("copied");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("set");
+        HttpTls::load(HttpTlsFiles { cert: data.join("first.pem"), key }).expect("a certificate")
+    }
+
+    #[tokio::test]
+    async fn tls_handshakes_count_and_there_are_none_beyond_the_rate() {
+        let limiter = ConnectionLimiter::new(ConnectionLimits::of(9), Default::default());
+        let rates = AddressRates::new(RateLimit { per_second: 1 });
+        let hour = Duration::from_secs(3_600);
+        let rules = DoorRules { head_timeout: hour, tls: Some(tls()), rates: Arc::clone(&rates) };
+        let from = IpAddr::from([192, 0, 2, 1]);
+        // Nobody says anything: a handshake that begins goes on for an hour.
+        for _ in 0..2 {
+            let ends = connection(&limiter).await;
+            let begun = timeout(Duration::ZERO, open(ends.accepted, from, &rules)).await;
+            assert!(begun.is_err(), "a second's worth, and one");
+        }
+        let ends = connection(&limiter).await;
+        assert!(open(ends.accepted, from, &rules).await.is_none());
+        assert!(rates.take(from).is_err());
+    }
+}
