@@ -11,9 +11,12 @@ use quorate_ledger::kv::Operation;
 use quorate_node::config::load_committee;
 use quorate_node::ports::free_ports;
 use quorate_types::{Committee, ReplicaId};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::path::Path;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -280,4 +283,35 @@ async fn write_at_once(store: &KvClient) {
     for write in writes {
         write.await.expect("written");
     }
+}
+
+/// As by `systemctl reload` right after `systemctl start`. It waits for its configuration, a pipe,
+/// while it is told.
+#[test]
+fn a_validator_that_is_to_read_again_while_it_starts_goes_on() {
+    let place = tempfile::tempdir().expect("a folder");
+    let (folder, base) = (place.path().join("net"), free_ports(8).expect("free ports").to_string());
+    let folder = folder.to_str().expect("a plain path");
+    let written = json(&["testnet", folder, "-n", "4", "--base-port", &base, "--json"]);
+    let config = PathBuf::from(written["configs"][0].as_str().expect("a path"));
+    let pipe = config.with_file_name("pipe.toml");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    let mut validator = Command::new(env!("CARGO_BIN_EXE_quorate"))
+        .args(["run", "--json", "--exit-with-parent", "--config"])
+        .arg(&pipe)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    // This end opens once the validator has opened the other.
+    let mut near = fs::OpenOptions::new().write(true).open(&pipe).expect("opened");
+    kill_process(Pid::from_child(&validator), Signal::HUP).expect("told");
+    near.write_all(&fs::read(&config).expect("read")).expect("it lives");
+    drop(near);
+    let mut says = String::new();
+    let said = validator.stdout.take().expect("piped");
+    BufReader::new(said).read_line(&mut says).expect("read");
+    assert!(says.starts_with('{'), "it ended");
+    drop(validator.stdin.take());
+    assert!(validator.wait().expect("it ends").success());
 }

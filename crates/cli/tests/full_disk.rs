@@ -319,6 +319,7 @@ fn wait_until_told(net: &Net, index: usize, folder: &Path) {
         let health = readyz(http);
         (health.status == 503 && health.text().contains("the disk is full")).then_some(())
     });
+    wait_for("its metrics to say so", || (metric(http, "quorate_ready") == 0.0).then_some(()));
     wait_for("what it needs", || (metric(http, "quorate_disk_needed_bytes") > 0.0).then_some(()));
     wait_for("the reserve to be released", || {
         let is_released = metric(http, "quorate_disk_reserve_bytes") == 0.0;

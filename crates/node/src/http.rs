@@ -179,7 +179,7 @@ impl Shown {
         let process = Process::now();
         let (log_bytes, oldest_height) = self.metrics.log_kept();
         let (status, health, disk) = (self.status.load(), self.health.load(), self.room.figures());
-        let not_ready = reasons(&health, &disk);
+        let not_ready = self.not_ready(&health, &disk);
         let forfeited = status.witnesses.state == WitnessState::Contradicted;
         NodeStatus {
             replica: (**status).clone(),
@@ -248,7 +248,24 @@ impl Shown {
         let status = self.status.load();
         let health = self.health.load();
         let members = self.members(&status, &health);
-        self.metrics.print(&status, (&members, &health), &host)
+        let is_ready = self.not_ready(&health, &self.room.figures()).is_empty();
+        self.metrics.print(&status, (&members, &health, is_ready), &host)
+    }
+
+    /// Reasons in words for which clients should ask another validator; none where it is ready.
+    fn not_ready(&self, health: &Health, disk: &RoomFigures) -> Vec<String> {
+        let mut reasons = health.reasons();
+        if disk.level == RoomLevel::Out {
+            let RoomFigures { free_bytes, needed_bytes, .. } = disk;
+            reasons.push(format!(
+                "the disk is full: {free_bytes} bytes are free, {needed_bytes} are needed; it goes on \
+                 by itself when there is room"
+            ));
+        }
+        if !self.healthy.load(Ordering::Relaxed) {
+            reasons.push("not running".to_owned());
+        }
+        reasons
     }
 }
 
@@ -288,26 +305,10 @@ async fn healthz(State(shown): State<Shown>) -> Response {
 /// 200 if clients may ask it, and 503 with the reasons otherwise.
 async fn readyz(State(shown): State<Shown>) -> Response {
     aside(move || {
-        let mut reasons = reasons(&shown.health.load(), &shown.room.figures());
-        if !shown.healthy.load(Ordering::Relaxed) {
-            reasons.push("not running".to_owned());
-        }
+        let reasons = shown.not_ready(&shown.health.load(), &shown.room.figures());
         let ready = reasons.is_empty();
         let code = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         (code, Json(Readiness { ready, reasons }))
     })
     .await
-}
-
-/// Reasons in words for which clients should ask another validator.
-fn reasons(health: &Health, disk: &RoomFigures) -> Vec<String> {
-    let mut reasons = health.reasons();
-    if disk.level == RoomLevel::Out {
-        let RoomFigures { free_bytes, needed_bytes, .. } = disk;
-        reasons.push(format!(
-            "the disk is full: {free_bytes} bytes are free, {needed_bytes} are needed; it goes on by \
-             itself when there is room"
-        ));
-    }
-    reasons
 }

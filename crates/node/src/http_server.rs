@@ -41,7 +41,7 @@ pub struct DoorRules {
     pub head_timeout: Duration,
     /// Certificate of the door; `None` for plain HTTP.
     pub tls: Option<Arc<HttpTls>>,
-    /// Requests that an address may send.
+    /// Requests that an address may send, and TLS handshakes, which count as such.
     pub rates: Arc<AddressRates>,
 }
 
@@ -94,7 +94,7 @@ where
         });
         let (protocol, rules) = (protocol.clone(), rules.clone());
         tokio::spawn(async move {
-            let Some(wire) = open(stream, &rules).await else { return };
+            let Some(wire) = open(stream, from.ip(), &rules).await else { return };
             let conversation = protocol.serve_connection(TokioIo::new(wire), answer);
             if let Err(error) = conversation.with_upgrades().await {
                 tracing::debug!(%error, "an HTTP connection ended");
@@ -103,9 +103,11 @@ where
     }
 }
 
-/// The connection to speak HTTP on; `None` where there was no handshake.
-async fn open(stream: AcceptedStream, rules: &DoorRules) -> Option<Box<dyn Wire>> {
+/// The connection to speak HTTP on; `None` where there was no handshake. One costs a signature, and
+/// counts as a request does: beyond its sender's rate there is none.
+async fn open(stream: AcceptedStream, from: IpAddr, rules: &DoorRules) -> Option<Box<dyn Wire>> {
     let Some(tls) = &rules.tls else { return Some(Box::new(stream)) };
+    rules.rates.take(from).ok()?;
     match timeout(rules.head_timeout, tls.accept(stream)).await {
         Ok(Ok(stream)) => Some(Box::new(stream)),
         Ok(Err(error)) => {
@@ -164,5 +166,44 @@ impl HttpBody for TimedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connections::testing::connection;
+    use crate::connections::{ConnectionLimiter, ConnectionLimits};
+    use crate::http_tls::HttpTlsFiles;
+    use crate::quotas::RateLimit;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn tls() -> Arc<HttpTls> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/data/tls");
+        let key = folder.path().join("first.key");
+        fs::copy(data.join("first.key"), &key).expect("copied");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("set");
+        HttpTls::load(HttpTlsFiles { cert: data.join("first.pem"), key }).expect("a certificate")
+    }
+
+    #[tokio::test]
+    async fn tls_handshakes_count_and_there_are_none_beyond_the_rate() {
+        let limiter = ConnectionLimiter::new(ConnectionLimits::of(9), Default::default());
+        let rates = AddressRates::new(RateLimit { per_second: 1 });
+        let hour = Duration::from_secs(3_600);
+        let rules = DoorRules { head_timeout: hour, tls: Some(tls()), rates: Arc::clone(&rates) };
+        let from = IpAddr::from([192, 0, 2, 1]);
+        // Nobody says anything: a handshake that begins goes on for an hour.
+        for _ in 0..2 {
+            let ends = connection(&limiter).await;
+            let begun = timeout(Duration::ZERO, open(ends.accepted, from, &rules)).await;
+            assert!(begun.is_err(), "a second's worth, and one");
+        }
+        let ends = connection(&limiter).await;
+        assert!(open(ends.accepted, from, &rules).await.is_none());
+        assert!(rates.take(from).is_err());
     }
 }

@@ -309,12 +309,12 @@ impl Metrics {
     pub(crate) fn print(
         &self,
         status: &Status,
-        (members, health): (&[MemberStatus], &Health),
+        (members, health, is_ready): (&[MemberStatus], &Health, bool),
         host: &HostFigures,
     ) -> String {
         self.replica.set(status);
         self.protocol.set(status);
-        self.members.show(members, health);
+        self.members.show(members, health, is_ready);
         self.decision_seconds.set(&status.decision_latency);
         self.request_seconds.set(&status.request_latency);
         self.host.show(host);

@@ -7,7 +7,7 @@
 use crate::connections::counted;
 use parking_lot::Mutex;
 use quorate_crypto::IdentityKey;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,11 +66,59 @@ pub struct ClientLimits {
     pub sessions_max: usize,
 }
 
+/// Most that is remembered of those that are not there.
+const REMEMBERED_MAX: usize = 4_096;
+
+/// What somebody has used up, for as long as that counts. Beyond [`REMEMBERED_MAX`] whoever has
+/// used up least is forgotten.
+#[derive(Debug)]
+struct Remembered<K, V> {
+    of: BTreeMap<K, (Instant, V)>,
+    /// In the order in which they cease to count.
+    ends: BTreeSet<(Instant, K)>,
+}
+
+impl<K, V> Default for Remembered<K, V> {
+    fn default() -> Self {
+        Self { of: BTreeMap::new(), ends: BTreeSet::new() }
+    }
+}
+
+impl<K: Copy + Ord, V: Default> Remembered<K, V> {
+    /// What is remembered of `who`, which is forgotten here.
+    fn take(&mut self, who: K) -> V {
+        let Some((end, value)) = self.of.remove(&who) else { return V::default() };
+        self.ends.remove(&(end, who));
+        value
+    }
+
+    /// Remembers what was taken until `end`, and forgets what counts no more.
+    fn put(&mut self, now: Instant, who: K, (end, value): (Instant, V)) {
+        self.take(who);
+        self.of.insert(who, (end, value));
+        self.ends.insert((end, who));
+        while let Some((end, first)) = self.ends.first().copied() {
+            if end > now && self.of.len() <= REMEMBERED_MAX {
+                break;
+            }
+            self.take(first);
+        }
+    }
+}
+
 /// Accounts of clients that are connected, or were a moment ago.
 #[derive(Debug)]
 pub struct ClientQuotas {
     limits: ClientLimits,
-    accounts: Mutex<BTreeMap<IdentityKey, Account>>,
+    accounts: Mutex<Accounts>,
+}
+
+#[derive(Debug, Default)]
+struct Accounts {
+    /// Of clients with sessions.
+    open: BTreeMap<IdentityKey, Account>,
+    /// Of those that left, so that coming back renews nothing.
+    left: Remembered<IdentityKey, Account>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,11 +138,8 @@ impl ClientQuotas {
     /// Opens a session of this client; `None` when it has as many as it may have.
     #[must_use]
     pub fn enter(self: &Arc<Self>, client: IdentityKey) -> Option<SessionPlace> {
-        let mut accounts = self.accounts.lock();
-        let now = Instant::now();
-        // Of a client that left only what it used up is kept, for as long as that counts.
-        accounts.retain(|_, account| account.sessions > 0 || !account.is_square(now));
-        let account = accounts.entry(client).or_default();
+        let Accounts { open, left } = &mut *self.accounts.lock();
+        let account = open.entry(client).or_insert_with(|| left.take(client));
         if account.sessions >= self.limits.sessions_max.max(1) {
             return None;
         }
@@ -104,9 +149,9 @@ impl ClientQuotas {
 }
 
 impl Account {
-    /// Returns `true` if nothing that was taken counts any more.
-    fn is_square(&self, now: Instant) -> bool {
-        [self.requests, self.bytes].iter().all(|used| used.ahead(now).is_zero())
+    /// Moment until which what was taken counts; `None` where nothing was.
+    fn end(&self) -> Option<Instant> {
+        self.requests.0.max(self.bytes.0)
     }
 }
 
@@ -126,7 +171,7 @@ impl SessionPlace {
             return true;
         }
         let mut accounts = self.quotas.accounts.lock();
-        let Some(account) = accounts.get_mut(&self.client) else { return true };
+        let Some(account) = accounts.open.get_mut(&self.client) else { return true };
         let now = Instant::now();
         let wait = requests.wait(now, account.requests).max(rate.wait(now, account.bytes));
         if wait.is_zero() {
@@ -139,8 +184,15 @@ impl SessionPlace {
 
 impl Drop for SessionPlace {
     fn drop(&mut self) {
-        if let Some(account) = self.quotas.accounts.lock().get_mut(&self.client) {
-            account.sessions -= 1;
+        let Accounts { open, left } = &mut *self.quotas.accounts.lock();
+        let Some(account) = open.get_mut(&self.client) else { return };
+        account.sessions -= 1;
+        if account.sessions == 0 {
+            let account = *account;
+            open.remove(&self.client);
+            if let Some(end) = account.end() {
+                left.put(Instant::now(), self.client, (end, account));
+            }
         }
     }
 }
@@ -149,11 +201,8 @@ impl Drop for SessionPlace {
 #[derive(Debug, Default)]
 pub struct AddressRates {
     limit: RateLimit,
-    addresses: Mutex<BTreeMap<IpAddr, Used>>,
+    addresses: Mutex<Remembered<IpAddr, Used>>,
 }
-
-/// Most addresses whose rate is remembered.
-const ADDRESSES_MAX: usize = 4_096;
 
 impl AddressRates {
     /// So many requests a second for each address of another machine.
@@ -175,19 +224,15 @@ impl AddressRates {
 
     fn take_at(&self, now: Instant, address: IpAddr) -> Result<(), Duration> {
         let mut addresses = self.addresses.lock();
-        if addresses.len() >= ADDRESSES_MAX {
-            addresses.retain(|_, used| !used.ahead(now).is_zero());
-            if addresses.len() >= ADDRESSES_MAX {
-                addresses.pop_first();
-            }
+        let mut used = addresses.take(address);
+        let wait = self.limit.wait(now, used);
+        if wait.is_zero() {
+            self.limit.take(now, &mut used, 1);
         }
-        let used = addresses.entry(address).or_default();
-        let wait = self.limit.wait(now, *used);
-        if !wait.is_zero() {
-            return Err(wait);
+        if let Some(end) = used.0 {
+            addresses.put(now, address, (end, used));
         }
-        self.limit.take(now, used, 1);
-        Ok(())
+        if wait.is_zero() { Ok(()) } else { Err(wait) }
     }
 }
 
@@ -258,7 +303,36 @@ mod tests {
             drop(quotas.enter(IdentityKey([number; 32])).expect("room"));
         }
         let _here = quotas.enter(KEY);
-        assert_eq!(quotas.accounts.lock().len(), 1);
+        let Accounts { open, left } = &*quotas.accounts.lock();
+        assert_eq!((open.len(), left.of.len()), (1, 0));
+    }
+
+    #[test]
+    fn so_many_clients_that_left_are_remembered() {
+        let quotas = quotas(1, 1);
+        for number in 0..REMEMBERED_MAX as u32 + 10 {
+            let mut key = [0; 32];
+            key[..4].copy_from_slice(&number.to_le_bytes());
+            assert!(quotas.enter(IdentityKey(key)).expect("room").charge(1));
+        }
+        let Accounts { open, left } = &*quotas.accounts.lock();
+        assert!(open.is_empty());
+        assert!(left.of.len() <= REMEMBERED_MAX);
+        assert_eq!(left.of.len(), left.ends.len());
+    }
+
+    #[test]
+    fn whoever_used_up_least_is_forgotten_first() {
+        let rates = AddressRates::new(RateLimit { per_second: 1 });
+        let (now, greedy) = (Instant::now(), IpAddr::V4(0.into()));
+        (0..2).for_each(|_| assert_eq!(rates.take_at(now, greedy), Ok(())));
+        for number in 1..=2 * REMEMBERED_MAX as u32 {
+            assert_eq!(rates.take_at(now, IpAddr::V4(number.into())), Ok(()));
+        }
+        assert_eq!(rates.take_at(now, greedy), Err(Duration::from_secs(1)));
+        let later = now + Duration::from_secs(10);
+        assert_eq!(rates.take_at(later, greedy), Ok(()));
+        assert_eq!(rates.addresses.lock().of.len(), 1, "nothing else counts any more");
     }
 
     #[test]
@@ -279,9 +353,9 @@ mod tests {
     fn so_many_addresses_are_remembered() {
         let rates = AddressRates::new(RateLimit { per_second: 1 });
         let now = Instant::now();
-        for number in 0..ADDRESSES_MAX as u32 + 10 {
+        for number in 0..REMEMBERED_MAX as u32 + 10 {
             assert_eq!(rates.take_at(now, IpAddr::V4(number.into())), Ok(()));
         }
-        assert_eq!(rates.addresses.lock().len(), ADDRESSES_MAX);
+        assert_eq!(rates.addresses.lock().of.len(), REMEMBERED_MAX);
     }
 }

@@ -14,6 +14,7 @@ use quorate_node::connections::ConnectionLimits;
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::HttpTls;
 use quorate_node::quotas::{AddressRates, RateLimit};
+use quorate_node::reload::outlive_hangups;
 use quorate_node::transport::Limits;
 use quorate_node::{
     LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, descriptors, init_logging, keys,
@@ -76,6 +77,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
+        outlive_hangups().map_err(Failure::run)?;
         let loaded = NodeConfig::load(&self.config);
         let mut config = loaded.map_err(|error| refused(&self.config, &error))?;
         if self.passphrase_file.is_some() {

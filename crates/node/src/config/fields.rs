@@ -307,7 +307,7 @@ const NODE: &[Field] = &[
         (0, NO_BOUND),
         "Most HTTP requests of one address of another machine (in IPv6 one /64), at the gateway and the \
          status page each. A second's worth may come at once; what exceeds it is answered with 429 and \
-         Retry-After. 0: any number.",
+         Retry-After. A TLS handshake counts as one, and has no answer beyond. 0: any number.",
     ),
     choice(
         "durability",

@@ -58,14 +58,14 @@ impl MemberMetrics {
         metrics
     }
 
-    pub(super) fn show(&self, members: &[MemberStatus], health: &Health) {
+    pub(super) fn show(&self, members: &[MemberStatus], health: &Health, is_ready: bool) {
         for member in members {
             self.show_member(member);
         }
         self.heard_weight.set(health.heard_weight.cast_signed());
         self.has_quorum.set(i64::from(health.has_quorum()));
         self.stalled.set(i64::from(health.is_stalled()));
-        self.ready.set(i64::from(health.is_ready()));
+        self.ready.set(i64::from(is_ready));
     }
 
     fn show_member(&self, member: &MemberStatus) {

@@ -78,7 +78,7 @@ fn printed() -> String {
         ..HostFigures::default()
     };
     let health = Health::starting(&Weights::equal(4));
-    metrics.print(&status(), (&[member()], &health), &host)
+    metrics.print(&status(), (&[member()], &health, health.is_ready()), &host)
 }
 
 /// The names of all metrics, without the endings that samples have.

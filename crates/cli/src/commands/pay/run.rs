@@ -6,6 +6,7 @@ use crate::{output, passphrase};
 use clap::Args;
 use quorate_crypto::KeyFile;
 use quorate_node::payments::{Authority, AuthorityConfig};
+use quorate_node::reload::outlive_hangups;
 use quorate_node::{NodeError, Shutdown, descriptors, init_logging};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::json;
@@ -37,6 +38,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(super) fn run(&self) -> CommandResult {
+        outlive_hangups().map_err(Failure::run)?;
         if let Some(core) = self.core {
             pin(core)?;
         }

@@ -12,7 +12,7 @@ use quorate_node::descriptors::{Demand, Descriptors, raise_limit};
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::{HttpTls, HttpTlsFiles};
 use quorate_node::quotas::{AddressRates, RateLimit};
-use quorate_node::reload::Hangups;
+use quorate_node::reload::{Hangups, outlive_hangups};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,6 +62,7 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn run(&self) -> CommandResult {
+        outlive_hangups().map_err(Failure::run)?;
         let token = self.token_file.as_deref().map(Token::read).transpose();
         let token = token.map_err(Failure::usage)?;
         self.check_listen()?;
