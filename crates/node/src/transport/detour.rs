@@ -1,7 +1,7 @@
 //! Ways to a member over another one: whom a link asks to relay, and how often.
 //!
 //! A member that is dead answers nobody, and nobody can relay to it. So that this costs each other
-//! one next to nothing however large the committee is, a link asks [`ASKED_MAX`] members at a time,
+//! one next to nothing however large the committee is, a link asks two members at a time,
 //! in turn, and waits longer from one time to the next.
 
 use super::contacts::Contacts;
