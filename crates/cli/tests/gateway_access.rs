@@ -15,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 fn fixture(name: &str) -> PathBuf {
@@ -119,6 +120,53 @@ fn doors_speak_tls_and_take_a_new_certificate_without_a_restart() {
     });
     let read = ask_over_tls("second.pem", &gateway, &get).expect("the former stays");
     assert!(read.ends_with("green"), "{read}");
+}
+
+/// One shard of an authority, killed with the test.
+struct Authority(Child);
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_status_page_of_an_authority_speaks_tls_too() {
+    let place = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let owner = json(&["pay", "keys", &path("anne"), "--json"]);
+    let genesis = format!("{}=1000", owner["address"].as_str().expect("an address"));
+    let base = free_ports(8).expect("free ports").to_string();
+    let net = path("net");
+    let made = ["pay", "testnet", &net, "--base-port", &base, "--genesis", &genesis, "--json"];
+    let config = json(&made)["configs"][0][0].as_str().expect("a path").to_owned();
+    let config = Path::new(&config);
+    install(config, "first");
+    edit(config, "durability = ", "tls_cert = \"cert.pem\"\ndurability = ");
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command.args(["pay", "run", "--config"]).arg(config);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().expect("started")
+    };
+    let refused = start().wait_with_output().expect("it ends");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("(tls_key) together"), "{}", stderr(&refused));
+
+    edit(config, "durability = ", "tls_key = \"cert.key\"\ndurability = ");
+    let authority = Authority(start());
+    let text = fs::read_to_string(config).expect("a file");
+    let http = text.lines().find_map(|line| line.strip_prefix("http = \"")).expect("a field");
+    let http = http.trim_end_matches('"');
+    let get = request("GET", "/status", "");
+    let status = wait_for("an answer", || ask_over_tls("first.pem", http, &get).ok());
+    assert!(status.contains("\"locked_inputs\""), "{status}");
+    install(config, "second");
+    let process = Pid::from_raw(authority.0.id().cast_signed()).expect("a process");
+    kill_process(process, Signal::HUP).expect("told");
+    wait_for("the new certificate", || ask_over_tls("second.pem", http, &get).ok());
 }
 
 #[test]

@@ -425,21 +425,8 @@ impl Validator {
         runtime.spawn(listener.run(sockets.peers));
         let status = ConnectionLimits::of(self.shares.status);
         let rules = origin.status_rules.clone();
-        self.reload_tls(&origin.status_rules)?;
+        reload_certificate(runtime, &rules)?;
         runtime.spawn(http::serve(sockets.http, self.shown.clone(), status, rules));
-        Ok(())
-    }
-}
-
-impl Validator {
-    /// Reads the status page's certificate again when the process is told to.
-    fn reload_tls(&self, rules: &DoorRules) -> Result<(), NodeError> {
-        let Some(tls) = rules.tls.clone() else { return Ok(()) };
-        let runtime = self.runtime.as_ref().expect("present until the end");
-        let _inside = runtime.enter();
-        let start = |source| NodeError::Start { what: "signal handler", source };
-        let hangups = Hangups::listen().map_err(start)?;
-        runtime.spawn(hangups.reload("certificate of the status page", move || tls.reload()));
         Ok(())
     }
 }
@@ -454,6 +441,16 @@ impl Drop for Validator {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Reads the certificate of a status page, if it has one, again when the process is told to.
+pub(crate) fn reload_certificate(runtime: &Runtime, rules: &DoorRules) -> Result<(), NodeError> {
+    let Some(tls) = rules.tls.clone() else { return Ok(()) };
+    let _inside = runtime.enter();
+    let start = |source| NodeError::Start { what: "signal handler", source };
+    let hangups = Hangups::listen().map_err(start)?;
+    runtime.spawn(hangups.reload("certificate of the status page", move || tls.reload()));
+    Ok(())
 }
 
 /// Bound before anything else is opened: a second validator fails here, with a clear reason.

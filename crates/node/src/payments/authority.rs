@@ -10,11 +10,13 @@ use super::{ANSWER, frame, read_network};
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::descriptors::{Demand, Descriptors, limit};
+use crate::http_server::DoorRules;
+use crate::http_tls::HttpTls;
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
 use crate::threads::Threads;
 use crate::transport::Limits;
-use crate::validator::{bind, start_runtime};
+use crate::validator::{bind, reload_certificate, start_runtime};
 use crate::{NodeError, keys, tls};
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
@@ -141,7 +143,10 @@ impl Authority {
             (limits, metrics),
         );
         runtime.spawn(server.run(socket));
-        runtime.spawn(status::serve(http, pages));
+        let tls = config.tls_files().map(HttpTls::load).transpose()?;
+        let rules = DoorRules { tls, ..DoorRules::default() };
+        reload_certificate(&runtime, &rules)?;
+        runtime.spawn(status::serve(http, pages, rules));
         let (authority, shard) = (origin.me, origin.shard);
         tracing::info!(%authority, shard, %address, http = %http_address, locks = next, "authority started");
         Ok(Self {

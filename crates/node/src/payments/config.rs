@@ -1,6 +1,7 @@
 //! Configuration of one shard of an authority: a TOML file beside its keys.
 
 use crate::config::LogSettings;
+use crate::http_tls::HttpTlsFiles;
 use quorate_payments::{Network, NetworkError, NetworkFile};
 use quorate_storage::{Durability, LogConfig};
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,14 @@ pub struct AuthorityConfig {
     /// `address:port` to listen on for payers. Absent: the network file's address of this shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// `address:port` for status, metrics and evidence over plain HTTP, without authentication.
+    /// `address:port` for status, metrics and evidence over HTTP, without authentication.
     pub http: String,
+    /// Certificate chain in PEM, for HTTPS there; with `tls_key`. Read again on SIGHUP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of `tls_cert`, which only its owner and group may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<PathBuf>,
     /// Failures that a lock survives. `fsync`: a power cut. `os`: the end of the process only, for
     /// measurements.
     #[serde(default)]
@@ -104,6 +111,12 @@ pub enum AuthorityConfigError {
         /// Largest value that is accepted.
         most: u64,
     },
+    /// A certificate without its key, or a key without its certificate.
+    #[error("{path}: name a certificate (tls_cert) and its key (tls_key) together", path = path.display())]
+    HalfTls {
+        /// Path of the file.
+        path: PathBuf,
+    },
     /// The keys are no authority's.
     #[error("the keys in {key} are no authority's of {network}: use the file that names them, or an authority's keys", key = key.display(), network = network.display())]
     NotAnAuthority {
@@ -135,7 +148,8 @@ impl AuthorityConfig {
         for part in [&mut config.network, &mut config.key, &mut config.data_dir] {
             *part = folder.join(&*part);
         }
-        if let Some(file) = &mut config.passphrase_file {
+        let optional = [&mut config.passphrase_file, &mut config.tls_cert, &mut config.tls_key];
+        for file in optional.into_iter().flatten() {
             *file = folder.join(&*file);
         }
         config.check(path)?;
@@ -156,7 +170,17 @@ impl AuthorityConfig {
                 return Err(AuthorityConfigError::Range { path, field, found, least, most });
             }
         }
+        if self.tls_cert.is_some() != self.tls_key.is_some() {
+            return Err(AuthorityConfigError::HalfTls { path: path.to_owned() });
+        }
         Ok(())
+    }
+
+    /// Certificate of the status page, if it has one.
+    #[must_use]
+    pub fn tls_files(&self) -> Option<HttpTlsFiles> {
+        let (cert, key) = (self.tls_cert.clone()?, self.tls_key.clone()?);
+        Some(HttpTlsFiles { cert, key })
     }
 
     /// Encodes the configuration as TOML.

@@ -130,14 +130,14 @@ impl Pages {
 }
 
 /// Serves the pages, for ever.
-pub(super) async fn serve(acceptor: Acceptor, pages: Pages) {
+pub(super) async fn serve(acceptor: Acceptor, pages: Pages, rules: DoorRules) {
     let router = Router::new()
         .route("/status", get(|State(pages): State<Pages>| async move { Json(pages.status()) }))
         .route("/metrics", get(metrics))
         .route("/evidence", get(evidence))
         .route("/healthz", get(|| async { "ok\n" }))
         .with_state(pages);
-    http_server::serve(acceptor, router, DoorRules::default()).await;
+    http_server::serve(acceptor, router, rules).await;
 }
 
 async fn metrics(State(pages): State<Pages>, asked: HeaderMap) -> Response {
