@@ -103,7 +103,10 @@ fn expect_work(net: &mut Net, door: &Door, crowd: &mut Crowd) {
     let executed = net.looks()[1].as_ref().expect("it answers").operations;
     let value = vec![b'v'; 60_000];
     for number in 0..OPERATIONS {
-        door.ask("PUT", &format!("/v1/kv/{number}"), &value).json(200);
+        let path = format!("/v1/kv/{number}");
+        wait_for("a write to be taken", || {
+            (door.ask("PUT", &path, &value).status == 200).then_some(())
+        });
         if number % 20 == 0 {
             crowd.trickle();
         }
@@ -156,7 +159,7 @@ fn clients_with_fresh_keys_cost_a_validator_nothing() {
     let hello = Hello::new(committee.chain(), Lane::Client);
     let runtime = Runtime::new().expect("a runtime");
     let crowd: Vec<_> = (0..CLIENTS)
-        .map_while(|number| {
+        .filter_map(|number| {
             let mut seed = [7; 32];
             seed[..8].copy_from_slice(&number.to_le_bytes());
             let tls = Dialer::new(&IdentitySecret::from_seed(seed)).expect("a key").to(expected);

@@ -40,6 +40,10 @@ fn metric(net: &Net, index: usize, name: &str) -> Option<f64> {
     line.parse().ok()
 }
 
+fn wait_for_metric(net: &Net, index: usize, name: &str, is_wanted: fn(f64) -> bool) {
+    wait_for(name, || metric(net, index, name).filter(|value| is_wanted(*value)));
+}
+
 fn member(net: &Net, at: usize, member: usize) -> Option<MemberLook> {
     net.looks()[at].as_ref()?.members.get(member).cloned()
 }
@@ -83,9 +87,9 @@ fn a_stopped_member_is_named_by_the_others() {
             (!logged(&net, at, &["views were given up", "of r3 (timeout)"]).is_empty())
                 .then_some(())
         });
-        assert_eq!(metric(&net, at, "quorate_peer_silent{peer=\"r3\"}"), Some(1.0));
+        wait_for_metric(&net, at, "quorate_peer_silent{peer=\"r3\"}", |silent| silent == 1.0);
         let failed = "quorate_member_turns_failed_total{peer=\"r3\"}";
-        assert!(metric(&net, at, failed).is_some_and(|turns| turns > 0.0));
+        wait_for_metric(&net, at, failed, |turns| turns > 0.0);
         wait_for("it to be ready with three of four", || {
             (get(&net.http[at], "/readyz").0 == 200).then_some(())
         });
@@ -127,8 +131,9 @@ fn without_a_quorum_validators_live_and_are_not_ready() {
         });
         assert!(body.contains("\"ready\":false"), "{body}");
         assert_eq!(get(&net.http[at], "/healthz").0, 200);
-        assert_eq!(metric(&net, at, "quorate_has_quorum"), Some(0.0));
-        assert_eq!(metric(&net, at, "quorate_ready"), Some(0.0));
+        for of_quorum in ["quorate_has_quorum", "quorate_ready"] {
+            wait_for_metric(&net, at, of_quorum, |value| value == 0.0);
+        }
     }
     wait_for("the status to show it", || {
         stdout(&quorate(&["status", "--http", &net.http[0]])).contains(said).then_some(())
