@@ -109,6 +109,7 @@ impl Certifier {
     pub(crate) fn stop_signing(&mut self) {
         self.signs = false;
         self.outbox.clear();
+        self.unacknowledged.clear();
     }
 
     pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
