@@ -109,7 +109,6 @@ impl Certifier {
     pub(crate) fn stop_signing(&mut self) {
         self.signs = false;
         self.outbox.clear();
-        self.unacknowledged.clear();
     }
 
     pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
@@ -294,7 +293,7 @@ impl Certifier {
 
     fn acknowledge(&mut self) {
         for author in std::mem::take(&mut self.unacknowledged) {
-            if let Some(available) = self.chains.get(&author).and_then(Chain::available) {
+            if let Some(available) = self.may_state(author) {
                 let message = Message::Acknowledgement(self.sign(available));
                 self.outbox.push_back((Recipients::One(author), message));
             }
@@ -303,7 +302,7 @@ impl Certifier {
 
     fn certify(&mut self) {
         self.is_ripe = false;
-        let own = self.own().map(|available| self.sign(available));
+        let own = self.may_state(self.id).map(|available| self.sign(available));
         let committee = self.verifier.committee();
         let Some((certificate, covered)) = self.collector.certify(committee, own.as_ref()) else {
             return;
@@ -314,12 +313,13 @@ impl Certifier {
     }
 
     fn is_ripe(&self) -> bool {
-        self.collector.is_ripe(self.verifier.committee(), self.own().as_ref())
+        self.collector.is_ripe(self.verifier.committee(), self.may_state(self.id).as_ref())
     }
 
-    /// Statement on this author's own bodies; `None` without any, or where it may not sign.
-    fn own(&self) -> Option<Available> {
-        self.chains.get(&self.id).and_then(Chain::available).filter(|_| self.signs)
+    /// Statement on an author's bodies that are stored here; `None` without any, or where this
+    /// member may not sign.
+    fn may_state(&self, author: ReplicaId) -> Option<Available> {
+        self.chains.get(&author).and_then(Chain::available).filter(|_| self.signs)
     }
 
     fn sign(&self, available: Available) -> Acknowledgement {

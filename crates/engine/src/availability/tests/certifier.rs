@@ -55,6 +55,31 @@ fn store_next(certifier: &mut Certifier, now: Time, bodies: &[Digest]) {
     certifier.on_acknowledgement(ReplicaId(2), &acknowledge(2, 0, bodies));
 }
 
+/// Nor does it certify its own, and nothing that was on its way out leaves: whoever stops signing
+/// while bodies wait for their round (seed 702451 of SBFT).
+#[test]
+fn a_member_that_stops_signing_acknowledges_nothing_that_it_stored_before() {
+    let bodies = digests(2);
+    let acknowledges = |certifier: &mut Certifier, now: Time| {
+        certifier.due(now);
+        let said: Vec<_> = std::iter::from_fn(|| certifier.poll()).collect();
+        said.iter().any(|(_, message)| matches!(message, Message::Acknowledgement(_)))
+    };
+    for stops in [false, true] {
+        let (mut member, mut author) = (certifier(1), certifier(0));
+        member.stored(NOW, &name(0, 0, bodies[0]));
+        assert!(acknowledges(&mut member, NOW), "the first at once");
+        member.stored(NOW, &name(0, 1, bodies[1]));
+        store_next(&mut author, NOW, &bodies[..1]);
+        if stops {
+            member.stop_signing();
+            author.stop_signing();
+        }
+        assert_eq!(acknowledges(&mut member, NOW + ROUND), !stops);
+        assert_eq!(certificates(&mut author, NOW + ROUND).is_empty(), stops);
+    }
+}
+
 /// The first after a pause is made at once, the next one a round later.
 #[test]
 fn certificates_are_paced() {
