@@ -4,10 +4,10 @@
 //! `proof` is the evidence itself (borsh, in hexadecimal); everything else in the file is there to
 //! be read, and is compared with it: a file that says anything else than its proof is refused.
 
+use crate::durable;
 use quorate_engine::{ProtocolKind, Settings, SignedEvidence, Verifier};
 use quorate_types::{Committee, Rejected};
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -191,10 +191,8 @@ impl EvidenceFolder {
             .map_err(std::io::Error::other)?;
         std::fs::create_dir_all(&self.path)?;
         let path = self.path.join(format!("{}-{}.json", evidence.signer, file.rule));
-        match std::fs::File::create_new(&path) {
-            Ok(mut new) => new.write_all(file.to_text().as_bytes())?,
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+        if !path.exists() {
+            durable::replace(&path, file.to_text().as_bytes())?;
         }
         Ok((file, path))
     }

@@ -26,7 +26,7 @@
 //! takes this file's place by it: durable before [`Guard::advance`] returns, it would notice after
 //! a power cut too, at the price of its own delay in each group.
 
-use crate::NodeError;
+use crate::{NodeError, durable};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, hash_parts};
@@ -155,10 +155,8 @@ impl FileGuard {
         self.advance(mark)?;
         self.advance(mark)?;
         self.sync()?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let synced = open_when_possible(|| File::open(folder)).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| self.failed("sync the directory of", &error))
+        durable::sync_folder_of(&self.path)
+            .map_err(|error| self.failed("sync the directory of", &error))
     }
 
     fn put(&mut self) -> Result<(), StorageError> {

@@ -17,6 +17,7 @@ pub mod config;
 pub mod connections;
 pub mod descriptors;
 mod device;
+mod durable;
 mod error;
 pub mod evidence;
 pub mod execution;

@@ -5,12 +5,11 @@
 //! file does, as long as it is kept with the key and not with the data. Whoever restores a key from
 //! a copy made before its first start has to set `follow_only` by hand.
 
-use crate::NodeError;
+use crate::{NodeError, durable};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_storage::{Journal, open_when_possible};
+use quorate_storage::Journal;
 use quorate_types::ChainId;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Status of the key on the chain at hand, as the file states it.
@@ -75,18 +74,7 @@ impl Marker {
             KeyStatus::Lost => "lost",
         };
         let text = format!("{} {word}\n", hex::encode(chain.0));
-        self.replace(text.as_bytes()).map_err(|source| self.failed("write", source))
-    }
-
-    fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let fresh = self.0.with_extension("used.new");
-        let mut file = open_when_possible(|| File::create(&fresh))?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, &self.0)?;
-        let folder = self.0.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        open_when_possible(|| File::open(folder))?.sync_all()
+        durable::replace(&self.0, text.as_bytes()).map_err(|source| self.failed("write", source))
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> NodeError {

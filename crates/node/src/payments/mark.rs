@@ -5,11 +5,9 @@
 //! long as it is kept with the key and not with the data. It is written once a second while there
 //! are new locks, so that a disk set back by less may go unnoticed.
 
-use crate::NodeError;
-use quorate_storage::open_when_possible;
+use crate::{NodeError, durable};
 use quorate_types::ChainId;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file of one shard.
@@ -46,18 +44,7 @@ impl Mark {
     /// Says, durably, that so many locks are durable.
     pub(super) fn write(&self, locks: u64) -> Result<(), NodeError> {
         let text = format!("{} {locks}\n", hex::encode(self.chain.0));
-        self.replace(text.as_bytes()).map_err(|source| self.failed("write", source))
-    }
-
-    fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let fresh = self.path.with_extension("locks.new");
-        let mut file = open_when_possible(|| File::create(&fresh))?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, &self.path)?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        open_when_possible(|| File::open(folder))?.sync_all()
+        durable::replace(&self.path, text.as_bytes()).map_err(|source| self.failed("write", source))
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> NodeError {
