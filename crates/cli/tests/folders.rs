@@ -550,17 +550,18 @@ fn every_part_survives_every_damage_or_says_what_to_do() {
         wrong.extend(rows.iter().filter_map(suffer));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    check_that_nothing_contradicts(&configs[1..]);
+    check_that_nothing_contradicts(&net, &configs);
 }
 
 /// What the member signed before, between and after: whoever gets a statement of it compares it
-/// with the newest of its kind, and both votes of one view go to one collector. Two starts under
-/// one number are what an old copy is told by.
-fn check_that_nothing_contradicts(others: &[PathBuf]) {
-    for config in others {
-        let kept = fs::read_dir(data(config).join("evidence")).into_iter().flatten();
-        let names = kept.map(|file| file.expect("a file").file_name().into_string());
-        let names: Vec<_> = names.map(|name| name.expect("a plain name")).collect();
-        assert!(names.iter().all(|name| name == "r0-shared-key.json"), "{names:?}");
+/// with the newest of its kind, and both votes of one view go to one collector. Each has heard it.
+fn check_that_nothing_contradicts(net: &Net, configs: &[PathBuf]) {
+    let others = || net.looks().into_iter().skip(1).collect::<Option<Vec<_>>>();
+    for (look, config) in wait_for("the others to answer", others).iter().zip(&configs[1..]) {
+        assert_eq!(look.faults, 0, "{look:?}");
+        let of_it = &look.members[0];
+        assert!(of_it.turns > of_it.turns_failed, "what it proposed was heard: {of_it:?}");
+        let evidence = data(config).join("evidence");
+        assert!(!evidence.exists(), "{}", evidence.display());
     }
 }
