@@ -1,8 +1,6 @@
-//! Receipts as files: one JSON object, for people above and for machines below.
-//!
-//! `proof` is the receipt itself (borsh, in hexadecimal); everything else in the file is there to
-//! be read, and is compared with it: a file that says anything else than its proof is refused.
+//! Receipts as [files with a proof](quorate_node::proof_file).
 
+use quorate_node::proof_file::{self, ProofFile, ProofFileError};
 use quorate_types::{Committee, Receipt, Rejected, Request};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -49,42 +47,34 @@ pub enum ResultText {
 /// Error of a receipt that proves nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiptError {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// Path of the receipt's file.
-        path: String,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
-    /// The file is no receipt.
-    #[error("this is no receipt: {0}")]
-    Form(String),
-    /// The receipt is of another committee's chain.
-    #[error("the receipt is of chain {found}; the committee's is {expected}")]
-    OtherChain {
-        /// Chain that the receipt names.
-        found: String,
-        /// Chain of the committee.
-        expected: String,
-    },
+    /// The file is not what it should be.
+    #[error(transparent)]
+    File(#[from] ProofFileError),
     /// The proof does not hold.
     #[error("the receipt proves nothing: {0}")]
     Refused(#[from] Rejected),
-    /// The text is not what the proof shows.
-    #[error("the receipt's '{0}' is not what its proof shows")]
-    OtherText(&'static str),
 }
 
-const FORMAT: &str = "quorate receipt v1";
+impl ProofFile for ReceiptFile {
+    const NAME: &'static str = "receipt";
+    const FORMAT: &'static str = "quorate receipt v1";
+
+    fn format(&self) -> &str {
+        &self.format
+    }
+
+    fn chain(&self) -> &str {
+        &self.chain
+    }
+}
 
 impl ReceiptFile {
     /// The file of a receipt.
     ///
     /// # Errors
-    /// [`ReceiptError::Form`] when the receipt's request is none.
+    /// [`ReceiptError::File`] when the receipt's request is none.
     pub fn new(receipt: &Receipt, committee: &Committee) -> Result<Self, ReceiptError> {
-        let form = |error: quorate_types::RequestError| ReceiptError::Form(error.to_string());
+        let form = |error: quorate_types::RequestError| Self::malformed(error.to_string());
         let (request, _) = Request::split_from(&receipt.request).map_err(form)?;
         let header = &receipt.reply.executed.header;
         let text = |outcome: &quorate_types::Outcome| {
@@ -95,7 +85,7 @@ impl ReceiptFile {
             }
         };
         Ok(Self {
-            format: FORMAT.to_owned(),
+            format: Self::FORMAT.to_owned(),
             chain: hex::encode(committee.chain().0),
             client: request.client.0.to_string(),
             sequence: request.sequence,
@@ -107,25 +97,16 @@ impl ReceiptFile {
                 .scheme_kind()
                 .proves_signers()
                 .then(|| receipt.reply.executed.certificate.signers.iter().collect()),
-            proof: hex::encode(borsh::to_vec(receipt).expect("encoding into memory cannot fail")),
+            proof: proof_file::encode(receipt),
         })
     }
 
     /// Reads a file. Nothing in it is believed yet.
     ///
     /// # Errors
-    /// [`ReceiptError::Read`] and [`ReceiptError::Form`].
+    /// [`ReceiptError::File`].
     pub fn read(path: &Path) -> Result<Self, ReceiptError> {
-        let failed = |source| ReceiptError::Read { path: path.display().to_string(), source };
-        let text = std::fs::read_to_string(path).map_err(failed)?;
-        serde_json::from_str(&text).map_err(|error| ReceiptError::Form(error.to_string()))
-    }
-
-    /// Encodes the file as indented JSON, with a newline at the end.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let text = serde_json::to_string_pretty(self).expect("plain fields have a JSON form");
-        text + "\n"
+        Ok(Self::from_text(&Self::read_text(path)?)?)
     }
 
     /// Checks everything in it under a committee, and returns the receipt.
@@ -133,36 +114,10 @@ impl ReceiptFile {
     /// # Errors
     /// What does not hold.
     pub fn verify(&self, committee: &Committee) -> Result<Receipt, ReceiptError> {
-        if self.format != FORMAT {
-            return Err(ReceiptError::Form(format!("its format is '{}'", self.format)));
-        }
-        let expected = hex::encode(committee.chain().0);
-        if self.chain != expected {
-            return Err(ReceiptError::OtherChain { found: self.chain.clone(), expected });
-        }
-        let bytes = hex::decode(&self.proof)
-            .map_err(|error| ReceiptError::Form(format!("its proof: {error}")))?;
-        let receipt: Receipt = borsh::from_slice(&bytes)
-            .map_err(|error| ReceiptError::Form(format!("its proof: {error}")))?;
+        self.check_head(committee.chain())?;
+        let receipt: Receipt = Self::decode(&self.proof)?;
         receipt.verify(committee)?;
         self.compare(&Self::new(&receipt, committee)?)?;
         Ok(receipt)
-    }
-
-    fn compare(&self, shown: &Self) -> Result<(), ReceiptError> {
-        let same = [
-            ("client", self.client == shown.client),
-            ("sequence", self.sequence == shown.sequence),
-            ("height", self.height == shown.height),
-            ("proposed_at_ms", self.proposed_at_ms == shown.proposed_at_ms),
-            ("operations", self.operations == shown.operations),
-            ("results", self.results == shown.results),
-            ("signers", self.signers == shown.signers),
-            ("proof", self.proof == shown.proof),
-        ];
-        match same.into_iter().find(|(_, same)| !same) {
-            Some((name, _)) => Err(ReceiptError::OtherText(name)),
-            None => Ok(()),
-        }
     }
 }

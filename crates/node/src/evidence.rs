@@ -1,17 +1,12 @@
-//! Evidence against members as files: one JSON object each, for people above and for machines
-//! below, in `data_dir/evidence`.
-//!
-//! `proof` is the evidence itself (borsh, in hexadecimal); everything else in the file is there to
-//! be read, and is compared with it: a file that says anything else than its proof is refused.
+//! Evidence against members as [files with a proof](crate::proof_file), in `data_dir/evidence`.
 
 use crate::durable;
+use crate::proof_file::{self, ProofFile, ProofFileError};
 use quorate_engine::{ProtocolKind, Settings, SignedEvidence, Verifier};
 use quorate_types::{Committee, Rejected};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-const FORMAT: &str = "quorate evidence v1";
 
 /// Content of an evidence's file, as JSON. The fields beside `proof` are for readers and for
 /// whoever looks for the settings under which it was signed.
@@ -41,31 +36,25 @@ pub struct EvidenceFile {
 /// Error of a file that proves nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// Path of the file.
-        path: String,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
-    /// The file is no evidence.
-    #[error("this is no evidence: {0}")]
-    Form(String),
-    /// The evidence is of another committee's chain.
-    #[error("the evidence is of chain {found}; the committee's is {expected}")]
-    OtherChain {
-        /// Chain that the evidence names.
-        found: String,
-        /// Chain of the committee.
-        expected: String,
-    },
+    /// The file is not what it should be.
+    #[error(transparent)]
+    File(#[from] ProofFileError),
     /// The proof does not hold.
     #[error("the evidence proves nothing: {0}")]
     Refused(#[from] Rejected),
-    /// The text is not what the proof shows.
-    #[error("the evidence's '{0}' is not what its proof shows")]
-    OtherText(&'static str),
+}
+
+impl ProofFile for EvidenceFile {
+    const NAME: &'static str = "evidence";
+    const FORMAT: &'static str = "quorate evidence v1";
+
+    fn format(&self) -> &str {
+        &self.format
+    }
+
+    fn chain(&self) -> &str {
+        &self.chain
+    }
 }
 
 impl EvidenceFile {
@@ -81,9 +70,8 @@ impl EvidenceFile {
         let verifier = Verifier::new(Arc::clone(committee), settings);
         let rule = evidence.check(verifier.consensus())?;
         let identity = committee.identity(evidence.signer).ok_or(Rejected::NotAMember)?;
-        let proof = borsh::to_vec(evidence).expect("encoding into memory cannot fail");
         Ok(Self {
-            format: FORMAT.to_owned(),
+            format: Self::FORMAT.to_owned(),
             chain: hex::encode(committee.chain().0),
             member: evidence.signer.0,
             identity: identity.to_string(),
@@ -91,18 +79,16 @@ impl EvidenceFile {
             signed: evidence.in_words(),
             protocol: settings.protocol,
             proposal_key: settings.comparison.proposal_key.to_string(),
-            proof: hex::encode(proof),
+            proof: proof_file::encode(evidence),
         })
     }
 
     /// Reads a file. Nothing in it is believed yet.
     ///
     /// # Errors
-    /// [`EvidenceError::Read`] and [`EvidenceError::Form`].
+    /// [`EvidenceError::File`].
     pub fn read(path: &Path) -> Result<Self, EvidenceError> {
-        let failed = |source| EvidenceError::Read { path: path.display().to_string(), source };
-        let text = std::fs::read_to_string(path).map_err(failed)?;
-        serde_json::from_str(&text).map_err(|error| EvidenceError::Form(error.to_string()))
+        Ok(Self::from_text(&Self::read_text(path)?)?)
     }
 
     /// Checks everything in it under a committee.
@@ -110,41 +96,11 @@ impl EvidenceFile {
     /// # Errors
     /// What does not hold.
     pub fn verify(&self, committee: &Arc<Committee>) -> Result<(), EvidenceError> {
-        let form = |what: String| EvidenceError::Form(what);
-        if self.format != FORMAT {
-            return Err(form(format!("its format is '{}'", self.format)));
-        }
-        let expected = hex::encode(committee.chain().0);
-        if self.chain != expected {
-            return Err(EvidenceError::OtherChain { found: self.chain.clone(), expected });
-        }
+        self.check_head(committee.chain())?;
         let mut settings = Settings { protocol: self.protocol, ..Settings::default() };
-        settings.comparison.proposal_key = self.proposal_key.parse().map_err(form)?;
-        let bytes = hex::decode(&self.proof).map_err(|error| form(format!("proof: {error}")))?;
-        let evidence: SignedEvidence =
-            borsh::from_slice(&bytes).map_err(|error| form(format!("proof: {error}")))?;
-        self.compare(&Self::new(&evidence, committee, &settings)?)
-    }
-
-    fn compare(&self, shown: &Self) -> Result<(), EvidenceError> {
-        let same = [
-            ("member", self.member == shown.member),
-            ("identity", self.identity == shown.identity),
-            ("rule", self.rule == shown.rule),
-            ("signed", self.signed == shown.signed),
-            ("proof", self.proof == shown.proof),
-        ];
-        match same.into_iter().find(|(_, same)| !same) {
-            Some((name, _)) => Err(EvidenceError::OtherText(name)),
-            None => Ok(()),
-        }
-    }
-
-    /// Encodes the file as indented JSON, with a newline at the end.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let text = serde_json::to_string_pretty(self).expect("plain fields have a JSON form");
-        text + "\n"
+        settings.comparison.proposal_key = self.proposal_key.parse().map_err(Self::malformed)?;
+        let evidence: SignedEvidence = Self::decode(&self.proof)?;
+        Ok(self.compare(&Self::new(&evidence, committee, &settings)?)?)
     }
 }
 

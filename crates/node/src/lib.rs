@@ -37,6 +37,7 @@ mod observer;
 pub mod payments;
 pub mod pool;
 pub mod ports;
+pub mod proof_file;
 pub mod quotas;
 pub mod reading;
 pub mod reload;

@@ -5,6 +5,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::{Args, Subcommand};
 use quorate_node::evidence::{EvidenceError, EvidenceFile};
+use quorate_node::proof_file::ProofFileError;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -89,7 +90,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn explain(path: &Path, error: EvidenceError) -> Failure {
     match error {
-        EvidenceError::Read { .. } => Failure::usage(error),
+        EvidenceError::File(ProofFileError::Read { .. }) => Failure::usage(error),
         error => Failure::run(format!("{}: {error}", path.display())),
     }
 }

@@ -15,6 +15,7 @@ use quorate_gateway::{
 use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput};
 use quorate_node::LearnerAddress;
 use quorate_node::config::load_committee;
+use quorate_node::proof_file::ProofFile as _;
 use quorate_types::{Committee, ReplicaId};
 use serde_json::{Value, json};
 use std::fs;

@@ -6,6 +6,7 @@ use crate::output;
 use clap::{Args, Subcommand};
 use quorate_gateway::receipt::{ReceiptError, ReceiptFile};
 use quorate_ledger::kv::{Operation, OutcomeError, Output};
+use quorate_node::proof_file::ProofFileError;
 use quorate_types::{Outcome, Receipt, Request};
 use serde_json::json;
 use std::path::PathBuf;
@@ -60,7 +61,7 @@ impl Verify {
 
 fn explain(error: ReceiptError) -> Failure {
     match error {
-        ReceiptError::Read { .. } => Failure::usage(error),
+        ReceiptError::File(ProofFileError::Read { .. }) => Failure::usage(error),
         error => Failure::run(error),
     }
 }

@@ -1,20 +1,12 @@
 //! Payment files, which payers and payees exchange: a request for payment, a receipt, the evidence
-//! of a double spend.
-//!
-//! The proof of a receipt or of evidence is in hexadecimal (borsh). Everything else in the file is
-//! there to be read, and is compared with the proof: a file that says anything else than its proof
-//! is refused.
+//! of a double spend. The latter two are [files with a proof](quorate_node::proof_file).
 
-use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
+use quorate_node::proof_file::{self, ProofFile, ProofFileError};
 use quorate_payments::{Equivocation, Memo, Network, Origin, PayReceipt, ReceiptError, TxId};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
-
-/// Most bytes of a file that are read.
-const BYTES_MAX: usize = 32 << 20;
 
 /// Error of a file that proves nothing.
 #[derive(Debug, thiserror::Error)]
@@ -56,79 +48,24 @@ pub enum PaymentFileError {
     OtherText(String),
 }
 
-/// A file of one kind.
-trait PaymentFile: Serialize + DeserializeOwned {
-    const FORMAT: &'static str;
-
-    fn format(&self) -> &str;
-
-    fn network(&self) -> &str;
-
-    /// Reads a text, of which nothing is believed but that it is of this kind and network.
-    fn parse_for(text: &str, network: &Network) -> Result<Self, PaymentFileError> {
-        let file: Self = parse(text, Self::FORMAT)?;
-        let form = |problem| PaymentFileError::Form { expected: Self::FORMAT, problem };
-        if file.format() != Self::FORMAT {
-            return Err(form(format!("its format is '{}'", file.format())));
-        }
-        let expected = hex::encode(network.chain().0);
-        if file.network() != expected {
-            return Err(PaymentFileError::OtherNetwork {
-                found: file.network().to_owned(),
-                expected,
-            });
-        }
-        Ok(file)
-    }
-
-    /// Checks that the text says what `shown` does, which was made from the proof.
-    fn compare(&self, shown: &Self) -> Result<(), PaymentFileError> {
-        let plain = |file: &Self| serde_json::to_value(file).expect("plain fields");
-        let (said, shown) = (plain(self), plain(shown));
-        let fields = said.as_object().expect("an object").keys();
-        match fields.into_iter().find(|field| said[*field] != shown[*field]) {
-            Some(field) => Err(PaymentFileError::OtherText(field.clone())),
-            None => Ok(()),
+impl From<ProofFileError> for PaymentFileError {
+    fn from(error: ProofFileError) -> Self {
+        match error {
+            ProofFileError::Read { path, source } => Self::Read { path, source },
+            ProofFileError::Form { expected, problem } => Self::Form { expected, problem },
+            ProofFileError::OtherChain { found, expected, .. } => {
+                Self::OtherNetwork { found, expected }
+            }
+            ProofFileError::OtherText(field) => Self::OtherText(field),
         }
     }
-
-    fn text(&self) -> String {
-        serde_json::to_string_pretty(self).expect("plain fields have a JSON form") + "\n"
-    }
 }
 
-fn parse<T: DeserializeOwned>(text: &str, expected: &'static str) -> Result<T, PaymentFileError> {
-    serde_json::from_str(text)
-        .map_err(|error| PaymentFileError::Form { expected, problem: error.to_string() })
-}
-
-fn to_hex(proof: &impl BorshSerialize) -> String {
-    hex::encode(borsh::to_vec(proof).expect("encoding into memory cannot fail"))
-}
-
-fn from_hex<T: BorshDeserialize>(
-    text: &str,
-    expected: &'static str,
-) -> Result<T, PaymentFileError> {
-    let form = |error: &dyn std::fmt::Display| PaymentFileError::Form {
-        expected,
-        problem: format!("its proof: {error}"),
-    };
-    let bytes = hex::decode(text).map_err(|error| form(&error))?;
-    borsh::from_slice(&bytes).map_err(|error| form(&error))
-}
-
-/// Reads such a file as text.
-///
-/// # Errors
-/// [`PaymentFileError::Read`].
-fn read(path: &Path) -> Result<String, PaymentFileError> {
-    use std::io::Read;
-    let failed = |source| PaymentFileError::Read { path: path.display().to_string(), source };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let mut text = String::new();
-    file.take(BYTES_MAX as u64).read_to_string(&mut text).map_err(failed)?;
-    Ok(text)
+/// Reads a text, of which nothing is believed but that it is of this kind and network.
+fn parse_for<T: ProofFile>(text: &str, network: &Network) -> Result<T, PaymentFileError> {
+    let file = T::from_text(text)?;
+    file.check_head(network.chain())?;
+    Ok(file)
 }
 
 /// Request of a payee to be paid.
@@ -148,14 +85,15 @@ pub struct PaymentRequest {
     pub memo: Option<String>,
 }
 
-impl PaymentFile for PaymentRequest {
+impl ProofFile for PaymentRequest {
+    const NAME: &'static str = "request";
     const FORMAT: &'static str = "quorate payment request v1";
 
     fn format(&self) -> &str {
         &self.format
     }
 
-    fn network(&self) -> &str {
+    fn chain(&self) -> &str {
         &self.network
     }
 }
@@ -178,7 +116,7 @@ impl PaymentRequest {
     /// # Errors
     /// When it is none, or another network's.
     pub fn read(path: &Path, network: &Network) -> Result<Self, PaymentFileError> {
-        Self::parse(&read(path)?, network)
+        Self::parse(&Self::read_text(path)?, network)
     }
 
     /// As [`PaymentRequest::read`], from a text.
@@ -186,7 +124,7 @@ impl PaymentRequest {
     /// # Errors
     /// When it is none, or another network's.
     pub fn parse(text: &str, network: &Network) -> Result<Self, PaymentFileError> {
-        Self::parse_for(text, network)
+        parse_for(text, network)
     }
 
     /// Key of the payee, decoded.
@@ -198,12 +136,6 @@ impl PaymentRequest {
             expected: Self::FORMAT,
             problem: format!("its payee: {error}"),
         })
-    }
-
-    /// Encodes the file as indented JSON.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        self.text()
     }
 }
 
@@ -232,14 +164,15 @@ pub struct PaymentReceipt {
     pub proof: String,
 }
 
-impl PaymentFile for PaymentReceipt {
+impl ProofFile for PaymentReceipt {
+    const NAME: &'static str = "receipt";
     const FORMAT: &'static str = "quorate payment receipt v1";
 
     fn format(&self) -> &str {
         &self.format
     }
 
-    fn network(&self) -> &str {
+    fn chain(&self) -> &str {
         &self.network
     }
 }
@@ -268,7 +201,7 @@ impl PaymentReceipt {
             value: value.ok_or(ReceiptError::Coin(quorate_payments::Invalid::Overflow))?,
             memo: receipt.memo.as_ref().map(|memo: &Memo| memo.text.clone()),
             authorities,
-            proof: to_hex(receipt),
+            proof: proof_file::encode(receipt),
         })
     }
 
@@ -277,7 +210,7 @@ impl PaymentReceipt {
     /// # Errors
     /// What does not hold.
     pub fn read(path: &Path, network: &Network) -> Result<(Self, PayReceipt), PaymentFileError> {
-        Self::parse(&read(path)?, network)
+        Self::parse(&Self::read_text(path)?, network)
     }
 
     /// As [`PaymentReceipt::read`], from a text.
@@ -285,17 +218,11 @@ impl PaymentReceipt {
     /// # Errors
     /// What does not hold.
     pub fn parse(text: &str, network: &Network) -> Result<(Self, PayReceipt), PaymentFileError> {
-        let file = Self::parse_for(text, network)?;
-        let receipt: PayReceipt = from_hex(&file.proof, Self::FORMAT)?;
+        let file: Self = parse_for(text, network)?;
+        let receipt: PayReceipt = Self::decode(&file.proof)?;
         receipt.check(network)?;
         file.compare(&Self::new(network, &receipt)?)?;
         Ok((file, receipt))
-    }
-
-    /// Encodes the file as indented JSON.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        self.text()
     }
 }
 
@@ -320,14 +247,15 @@ pub struct Evidence {
     pub proof: String,
 }
 
-impl PaymentFile for Evidence {
+impl ProofFile for Evidence {
+    const NAME: &'static str = "evidence";
     const FORMAT: &'static str = "quorate payment evidence v1";
 
     fn format(&self) -> &str {
         &self.format
     }
 
-    fn network(&self) -> &str {
+    fn chain(&self) -> &str {
         &self.network
     }
 }
@@ -346,7 +274,7 @@ impl Evidence {
             first: name(first.id),
             second: name(second.id),
             disputed: disputed.map(ToString::to_string).collect(),
-            proof: to_hex(evidence),
+            proof: proof_file::encode(evidence),
         }
     }
 
@@ -355,19 +283,13 @@ impl Evidence {
     /// # Errors
     /// What does not hold.
     pub fn read(path: &Path, network: &Network) -> Result<Self, PaymentFileError> {
-        let file = Self::parse_for(&read(path)?, network)?;
-        let evidence: Equivocation = from_hex(&file.proof, Self::FORMAT)?;
+        let file: Self = parse_for(&Self::read_text(path)?, network)?;
+        let evidence: Equivocation = Self::decode(&file.proof)?;
         if !evidence.is_proven(network) {
             return Err(PaymentFileError::Unproven);
         }
         file.compare(&Self::new(network, &evidence))?;
         Ok(file)
-    }
-
-    /// Encodes the file as indented JSON.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        self.text()
     }
 }
 

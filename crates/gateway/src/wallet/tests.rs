@@ -7,6 +7,7 @@ use super::{
 use network::{ISSUER, Local, key, network, secret};
 use proptest::prelude::*;
 use quorate_crypto::IdentityKey;
+use quorate_node::proof_file::ProofFile as _;
 use quorate_payments::{Network, Output, PayReceipt, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -6,6 +6,7 @@ use crate::output;
 use clap::{Args, Subcommand};
 use quorate_crypto::Digest;
 use quorate_gateway::wallet::{PaymentReceipt, PaymentRequest};
+use quorate_node::proof_file::ProofFile as _;
 use quorate_payments::TxId;
 use serde_json::json;
 use std::fs;

@@ -8,6 +8,7 @@ use quorate_crypto::IdentityKey;
 use quorate_gateway::wallet::{
     Order, PaymentRequest, PaymentService, PaymentView, Purpose, Wallet,
 };
+use quorate_node::proof_file::ProofFile as _;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
