@@ -11,8 +11,10 @@
 //! |---|---|
 //! | `d` ‖ height (big-endian) | its decided record, for the last 512 heights |
 //! | `e` | how far execution came ([`ExecutedUpTo`], the session root, the service's name) |
-//! | `c` ‖ client | its [`Session`] |
+//! | `c` ‖ client | its [`Session`], what its kept results take, and when it was used last |
 //! | `r` ‖ client ‖ sequence (big-endian) | a completed request's height and results |
+//! | `o` ‖ height (big-endian) ‖ client | a session with kept results, by its last use |
+//! | `o` | bytes of all kept results |
 //! | `s` ‖ key | the service's own |
 //!
 //! The log may lose the decided records of its unsynced end, and the store may become durable past
@@ -28,10 +30,11 @@
 //!
 //! # Snapshots
 //!
-//! A snapshot holds the keys `c`, `r` and `s` as they are, and the figures of `e` in its manifest;
-//! not what differs from replica to replica, the decided records with their certificates. Neither
-//! root can be computed from it: whoever installs one relies on members that vouch for it.
+//! A snapshot holds the keys `c`, `r`, `o` and `s` as they are, and the figures of `e` in its
+//! manifest; not what differs from replica to replica, the decided records with their certificates.
+//! Neither root can be computed from it: whoever installs one relies on members that vouch for it.
 
+mod kept_results;
 mod session;
 mod snapshot;
 mod view;
@@ -44,6 +47,7 @@ use crate::StorageError;
 use crate::store::{Store, Transaction};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
+use kept_results::ClientEntry;
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, hash_parts};
@@ -93,6 +97,8 @@ pub struct Executor {
     bytes_undurable: u64,
     durable: Height,
     failure: Option<StorageError>,
+    /// Most bytes of kept results: a constant, but for tests.
+    kept_bytes_max: u64,
 }
 
 /// Entry that is stored under [`EXECUTED`].
@@ -150,6 +156,7 @@ impl Executor {
             bytes_undurable: 0,
             durable,
             failure: None,
+            kept_bytes_max: kept_results::BYTES_MAX,
         };
         executor.open_service(executor.record.as_ref().map(|record| record.header))?;
         let mut executed = executor.executed();
@@ -276,7 +283,7 @@ impl Executor {
     /// [`StorageError::State`] when the store fails.
     pub fn session(&self, client: ClientId) -> Result<Session, StorageError> {
         self.check()?;
-        session::decode(self.store.get(&session::key(client))?)
+        Ok(ClientEntry::load(client, |key| self.store.get(key))?.session)
     }
 
     fn check(&self) -> Result<(), StorageError> {
@@ -317,14 +324,14 @@ impl Executor {
             transaction = self.store.begin()?;
         }
 
-        let mut sessions = sorted.sessions;
+        let mut clients = sorted.clients;
         let mut answers = sorted.repeats;
         let mut leaves = Vec::with_capacity(outcomes.len());
         for ((index, request), results) in (0..).zip(&sorted.fresh).zip(outcomes) {
             let result = CompletedResult::new(block.height(), results);
             leaves.push(completion(request, &result).leaf(block.height(), index));
-            let session = sessions.get_mut(&request.client).expect("sorted with its session");
-            session.complete(transaction.as_mut(), request, &result)?;
+            let client = clients.get_mut(&request.client).expect("sorted with its entry");
+            client.complete(transaction.as_mut(), request, &result)?;
             answers.push((request, result, Some(index)));
         }
         let requests = Tree::new(&leaves).root();
@@ -332,14 +339,17 @@ impl Executor {
             height: block.height(),
             proposed_at_ms: context.proposed_at_ms,
             state,
-            sessions: store_sessions(
-                transaction.as_mut(),
+            sessions: session_root(
                 self.record.as_ref().map_or(Digest::ZERO, |record| record.header.sessions),
-                &sessions,
+                &clients,
                 requests,
-            )?,
+            ),
             requests,
         };
+        if !clients.is_empty() && !mutants::active(Mutant::ForgetSessions) {
+            let (height, bytes_max) = (block.height(), self.kept_bytes_max);
+            kept_results::store(transaction.as_mut(), height, &clients, bytes_max)?;
+        }
         let operations = sorted.fresh.iter().map(|request| request.operations.len() as u64).sum();
         let record = ExecutedRecord {
             service: self.service.name().to_owned(),
@@ -378,8 +388,8 @@ struct Sorted<'a> {
     fresh: Vec<&'a Request>,
     /// Executed before, and the answer is still there.
     repeats: Vec<Completed<'a>>,
-    /// The sessions of the clients in `fresh`, as they were before.
-    sessions: BTreeMap<ClientId, Session>,
+    /// The clients in `fresh`, as they were before.
+    clients: BTreeMap<ClientId, ClientEntry>,
 }
 
 /// A request with what it came to, and its place at this height if it took effect here.
@@ -390,7 +400,7 @@ fn sort_requests<'a>(
     transaction: &dyn Transaction,
     block: &'a Block,
 ) -> Result<Sorted<'a>, StorageError> {
-    let mut sorted = Sorted { fresh: Vec::new(), repeats: Vec::new(), sessions: BTreeMap::new() };
+    let mut sorted = Sorted { fresh: Vec::new(), repeats: Vec::new(), clients: BTreeMap::new() };
     // The sessions as they will be after what was seen of the block so far.
     let mut ahead: BTreeMap<ClientId, Session> = BTreeMap::new();
     let mut answered = BTreeSet::new();
@@ -399,9 +409,9 @@ fn sort_requests<'a>(
         let session = match ahead.entry(client) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let session = session::decode(transaction.get(&session::key(client))?)?;
-                sorted.sessions.insert(client, session);
-                entry.insert(session)
+                let stored = ClientEntry::load(client, |key| transaction.get(key))?;
+                sorted.clients.insert(client, stored);
+                entry.insert(stored.session)
             }
         };
         match session.status(request.sequence) {
@@ -423,7 +433,7 @@ fn sort_requests<'a>(
         }
     }
     let executing: BTreeSet<ClientId> = sorted.fresh.iter().map(|request| request.client).collect();
-    sorted.sessions.retain(|client, _| executing.contains(client));
+    sorted.clients.retain(|client, _| executing.contains(client));
     Ok(sorted)
 }
 
@@ -466,26 +476,21 @@ fn execute_requests(
         .collect())
 }
 
-/// Stores the changed sessions; the new session root.
-fn store_sessions(
-    transaction: &mut dyn Transaction,
+/// The session root after these clients' requests took effect.
+fn session_root(
     before: Digest,
-    changed: &BTreeMap<ClientId, Session>,
+    changed: &BTreeMap<ClientId, ClientEntry>,
     requests: Digest,
-) -> Result<Digest, StateError> {
+) -> Digest {
     if changed.is_empty() {
-        return Ok(before);
+        return before;
     }
     let mut entries = Vec::new();
-    for (client, session) in changed {
-        let encoded = session.encode();
-        if !mutants::active(Mutant::ForgetSessions) {
-            transaction.put(&session::key(*client), &encoded)?;
-        }
+    for (client, entry) in changed {
         entries.extend_from_slice(&client.0.0);
-        entries.extend_from_slice(&encoded);
+        entries.extend_from_slice(&entry.session.encode());
     }
-    Ok(hash_parts("quorate v1 session root", &[&before.0, &entries, &requests.0]))
+    hash_parts("quorate v1 session root", &[&before.0, &entries, &requests.0])
 }
 
 fn completion(request: &Request, result: &CompletedResult) -> Completion {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 const KEPT: usize = 2;
 
 /// Format of a manifest's file, written at its start with the owner. The first had neither.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A folder of snapshots. Cloning shares it, for the threads that take, read and install.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use crate::StorageError;
 use crate::store::Transaction;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Digest, hash};
-use quorate_types::service::{Outcome, StateError};
+use quorate_types::service::Outcome;
 use quorate_types::{ClientId, Height, Request};
 
 /// A client's window of completed sequence numbers.
@@ -19,9 +19,9 @@ use quorate_types::{ClientId, Height, Request};
 ///   bytes may be ordered again after the window moved on, and then take effect.
 /// * **Results are kept** for `WINDOW` numbers below `lowest` and for all completed ones above it.
 ///   A client that lost its replies asks again for a number no more than `WINDOW` below its
-///   highest, which `lowest` cannot have passed by more: it is always answered. Below that nothing
-///   is answered any more; its client has the answer, or has lost its own count and needs a new
-///   key.
+///   highest, which `lowest` cannot have passed by more: it is answered, unless others have left
+///   more than 256 MiB of results since (`kept_results`). Below that nothing is answered any more;
+///   its client has the answer, or has lost its own count and needs a new key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     /// The lowest sequence number that is not completed.
@@ -62,8 +62,7 @@ impl Session {
 
     /// Completes a number in the window; the numbers whose results are kept no longer.
     pub(super) fn mark(&mut self, sequence: u64) -> std::ops::Range<u64> {
-        let kept_from = |session: &Self| session.lowest.saturating_sub(Self::WINDOW);
-        let before = kept_from(self);
+        let before = self.kept_from();
         if let Some(ahead) = sequence.checked_sub(self.lowest) {
             assert!(ahead < Self::WINDOW, "only what is in the window is completed");
             self.completed |= 1 << ahead;
@@ -72,21 +71,16 @@ impl Session {
             self.completed >>= 1;
             self.lowest += 1;
         }
-        before..kept_from(self)
+        before..self.kept_from()
     }
 
-    /// Completes a request and keeps its result.
-    pub(super) fn complete(
-        &mut self,
-        transaction: &mut dyn Transaction,
-        request: &Request,
-        result: &CompletedResult,
-    ) -> Result<(), StateError> {
-        transaction.put(&result_key(request.client, request.sequence), &result.kept())?;
-        for gone in self.mark(request.sequence) {
-            transaction.delete(&result_key(request.client, gone))?;
-        }
-        Ok(())
+    /// Numbers whose results may be kept.
+    pub(super) fn kept(&self) -> std::ops::Range<u64> {
+        self.kept_from()..self.lowest.saturating_add(Self::WINDOW)
+    }
+
+    fn kept_from(&self) -> u64 {
+        self.lowest.saturating_sub(Self::WINDOW)
     }
 
     pub(super) fn encode(self) -> [u8; 16] {
@@ -97,22 +91,11 @@ impl Session {
     }
 }
 
-/// The session stored in `bytes`; a new client's when there are none.
-pub(super) fn decode(bytes: Option<Vec<u8>>) -> Result<Session, StorageError> {
-    let Some(bytes) = bytes else {
-        return Ok(Session::default());
-    };
-    let damaged = |_| StorageError::StateDamaged { entry: "client session" };
-    let bytes: [u8; 16] = bytes.try_into().map_err(damaged)?;
-    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    Ok(Session { lowest: number(0), completed: number(8) })
-}
-
 pub(super) fn key(client: ClientId) -> Vec<u8> {
     [b"c", &client.0.0[..]].concat()
 }
 
-fn result_key(client: ClientId, sequence: u64) -> Vec<u8> {
+pub(super) fn result_key(client: ClientId, sequence: u64) -> Vec<u8> {
     [b"r", &client.0.0[..], &sequence.to_be_bytes()].concat()
 }
 
@@ -133,8 +116,8 @@ impl CompletedResult {
         Self { height, digest: hash(&encoded), results: Some(results) }
     }
 
-    /// Encoding that is stored: without the results, where they are too large.
-    fn kept(&self) -> Vec<u8> {
+    /// Encoding that is kept: without the results, where they are too large.
+    pub(super) fn kept(&self) -> Vec<u8> {
         let whole = borsh::to_vec(self).expect("encoding into memory cannot fail");
         if whole.len() <= Session::RESULT_BYTES_MAX {
             return whole;

@@ -59,9 +59,10 @@ impl Service for Census {
 }
 
 const OFTEN: ExecutorConfig = ExecutorConfig { durable_every: 1, durable_bytes: u64::MAX };
-const NEVER: ExecutorConfig = ExecutorConfig { durable_every: u64::MAX, durable_bytes: u64::MAX };
+pub(super) const NEVER: ExecutorConfig =
+    ExecutorConfig { durable_every: u64::MAX, durable_bytes: u64::MAX };
 
-fn open(store: &MemoryStore, config: &ExecutorConfig) -> Executor {
+pub(super) fn open(store: &MemoryStore, config: &ExecutorConfig) -> Executor {
     open_over(Box::new(store.clone()), config)
 }
 
@@ -76,13 +77,13 @@ fn request(client: u8, sequence: u64, operations: &[&'static str]) -> Request {
 }
 
 /// A request whose one operation is unlike any other's.
-fn named(client: u8, sequence: u64) -> Request {
+pub(super) fn named(client: u8, sequence: u64) -> Request {
     let secret = IdentitySecret::from_seed([client; 32]);
     let operation = Bytes::from(format!("{client}#{sequence}"));
     Request::sign(&secret, ChainId::default(), sequence, &[operation]).expect("within limits")
 }
 
-fn block(height: u64, requests: &[Request]) -> Block {
+pub(super) fn block(height: u64, requests: &[Request]) -> Block {
     let bodies: Vec<Arc<Body>> = requests
         .chunks(2)
         .zip(0..)
@@ -97,7 +98,7 @@ fn applied(count: u8) -> Outcome {
     Outcome::Applied(Bytes::from(vec![count]))
 }
 
-fn sequences(executed: &Executed) -> Vec<u64> {
+pub(super) fn sequences(executed: &Executed) -> Vec<u64> {
     executed.answers.iter().map(|answer| answer.sequence).collect()
 }
 

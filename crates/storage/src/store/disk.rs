@@ -22,7 +22,7 @@ const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("stat
 const OWNER: TableDefinition<'static, (), &[u8]> = TableDefinition::new("owner");
 
 /// Format of the file, written with the owner. The first had neither.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A key with its value, in a page of the store.
 type Pair<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
