@@ -4,7 +4,7 @@
 //! of it. Blocks whose parent is missing wait outside, a bounded number of them.
 
 use crate::leader::LeaderReputation;
-use quorate_types::{BlockId, BodyRef, Height, Payload, View};
+use quorate_types::{Anchor, BlockId, BodyRef, Height, Payload, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -42,12 +42,13 @@ pub struct Root {
 }
 
 impl Root {
-    /// The block before the first.
+    /// The block before the first of an epoch that begins after this height.
     #[must_use]
-    pub fn genesis(id: BlockId) -> Self {
+    pub fn genesis(id: BlockId, anchor: Anchor) -> Self {
         let view = View(0);
         let reputation = LeaderReputation::new();
-        Self { id, view, parent: (view, id), height: Height(0), proposed_at_ms: 0, reputation }
+        let Anchor { height, proposed_at_ms } = anchor;
+        Self { id, view, parent: (view, id), height, proposed_at_ms, reputation }
     }
 
     /// The root that a decided block becomes.

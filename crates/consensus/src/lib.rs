@@ -17,6 +17,7 @@ mod checked_changes;
 mod class;
 pub mod collector_backoff;
 mod config;
+mod epoch_end;
 pub mod hotstuff;
 mod ignored;
 mod input;

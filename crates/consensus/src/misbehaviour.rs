@@ -41,6 +41,8 @@ pub enum Rule {
     /// A block's time is not before its parent's, and not further ahead of the receiver's clock
     /// than the clocks of members may differ.
     ProposalTime,
+    /// What extends a stop block orders nothing (epochs).
+    PayloadAfterStop,
     /// Each start of a member has a number of its own: two processes with one key, or a folder that
     /// was put back, break that.
     SharedKey,
@@ -58,6 +60,7 @@ impl Rule {
             Self::LeaderReputation => "leader-reputation",
             Self::HeightSuccession => "height-succession",
             Self::ProposalTime => "proposal-time",
+            Self::PayloadAfterStop => "payload-after-stop",
             Self::SharedKey => "shared-key",
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{Message, Misbehaviour};
 use bytes::Bytes;
-use quorate_crypto::Bitmap;
+use quorate_crypto::{Bitmap, Digest};
 use quorate_types::executed::CheckpointCertificate;
 use quorate_types::machine::{CombineJob, Halt, Record};
 use quorate_types::{BlockId, BodyRef, Height, Payload, Recipients, ReplicaId, View};
@@ -31,6 +31,9 @@ pub enum Output {
         block: BlockId,
         /// Bodies that the block orders, by name.
         bodies: Vec<BodyRef>,
+        /// Digest of the change of epoch that it orders. ★ The block gets its vote once the change
+        /// is here and was checked.
+        change: Option<Digest>,
         /// Author of the proposal, who certainly has them.
         source: ReplicaId,
     },

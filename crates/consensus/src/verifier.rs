@@ -10,7 +10,7 @@ use quorate_crypto::{
     Certificate, Digest, IdentitySecret, PreparedIdentity, Scheme, Share, Signature, VotingSecret,
     hash,
 };
-use quorate_types::{BlockId, Committee, Purpose, Rejected, ReplicaId, View, sign};
+use quorate_types::{Anchor, BlockId, Committee, Purpose, Rejected, ReplicaId, View, sign};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +68,7 @@ pub struct Verifier {
     protocol: ProtocolKind,
     proposal_key: ProposalKey,
     genesis: BlockId,
+    anchor: Anchor,
     horizon: AtomicU64,
     checked: Mutex<Checked>,
     changes: Mutex<CheckedChanges>,
@@ -109,10 +110,17 @@ impl Verifier {
             protocol,
             proposal_key,
             genesis,
+            anchor: Anchor::default(),
             horizon: AtomicU64::new(1),
             checked: Mutex::default(),
             changes: Mutex::default(),
         }
+    }
+
+    /// For an epoch that begins after this height.
+    #[must_use]
+    pub fn starting_after(self, anchor: Anchor) -> Self {
+        Self { anchor, ..self }
     }
 
     /// Committee whose members' messages it checks.
@@ -151,6 +159,12 @@ impl Verifier {
     #[must_use]
     pub fn genesis(&self) -> BlockId {
         self.genesis
+    }
+
+    /// The height before the first, with which the epoch before ended.
+    #[must_use]
+    pub fn anchor(&self) -> Anchor {
+        self.anchor
     }
 
     /// The machine's current view, as far as it was published: what is older dies before any

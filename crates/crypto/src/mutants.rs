@@ -113,6 +113,19 @@ pub enum Mutant {
     NewViewByOldChanges,
     /// Windowed protocols: a new view ends with the last slot of which a view change says anything.
     NewViewToAnyClaim,
+    /// Epochs: what lies behind a stop block is delivered.
+    DeliverBeyondStop,
+    /// Epochs: who decided the stop block goes on signing in its epoch.
+    SignAfterStop,
+    /// Epochs, chained protocols: what extends an undecided stop block may order bodies.
+    LadenAfterStop,
+    /// Epochs: blocks after a stop block are taken from others as decided in its epoch.
+    FollowTheStop,
+    /// Epochs, windowed protocols: a primary fills slots behind a stop block that it accepted.
+    ProposeBeyondStop,
+    /// Epochs, windowed protocols: a new view begins with the slots after height zero, not after
+    /// the epoch's first.
+    EpochFromZero,
     /// SBFT: of values prepared and accepted in one view, the accepted one is proposed again.
     TieGoesToFast,
     /// SBFT: f+1 reports of an accepted value are enough to propose it again.

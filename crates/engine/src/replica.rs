@@ -635,7 +635,9 @@ impl Replica {
             Output::Persist(record) => self.effects.push_back(Effect::Persist(record)),
             Output::Combine(job) => self.effects.push_back(Effect::Combine(job)),
             Output::RequestPayload(request) => self.propose_request = Some(request),
-            Output::RequestBodies { block, bodies, source } => {
+            // ★ No change of epoch is taken: its block gets no vote.
+            Output::RequestBodies { change: Some(_), .. } => {}
+            Output::RequestBodies { block, bodies, change: None, source } => {
                 let uncovered: Vec<BodyRef> =
                     bodies.into_iter().filter(|name| !self.certifier.covers(name)).collect();
                 if self.bodies.require(now, block, &uncovered, source) {

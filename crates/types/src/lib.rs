@@ -6,6 +6,7 @@
 //!
 //! This crate is pure: no clock, no sockets, no threads, no ambient randomness.
 
+pub mod anchor;
 pub mod as_text;
 pub mod availability;
 pub mod body;
@@ -23,6 +24,7 @@ pub mod verified;
 pub mod voucher;
 pub mod weights;
 
+pub use anchor::Anchor;
 pub use availability::Available;
 pub use body::{Body, BodyRef};
 pub use committee::{Committee, CommitteeError, CommitteeFile, Groups, Member, Purpose, deal_keys};

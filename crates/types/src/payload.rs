@@ -14,6 +14,8 @@ pub struct PayloadHeader {
     pub proposed_at_ms: u64,
     /// The hash over [`Payload::bodies`].
     pub payload_root: Digest,
+    /// Digest of the change of epoch that this payload orders: its block is the epoch's last.
+    pub change: Option<Digest>,
 }
 
 /// A header with what it commits to.
@@ -33,7 +35,21 @@ impl Payload {
     #[must_use]
     pub fn new(height: Height, proposed_at_ms: u64, bodies: Vec<BodyRef>) -> Self {
         let payload_root = Self::root(&bodies);
-        Self { header: PayloadHeader { height, proposed_at_ms, payload_root }, bodies }
+        let header = PayloadHeader { height, proposed_at_ms, payload_root, change: None };
+        Self { header, bodies }
+    }
+
+    /// The payload that ends the epoch by this change, after its bodies.
+    #[must_use]
+    pub fn ending_epoch(mut self, change: Digest) -> Self {
+        self.header.change = Some(change);
+        self
+    }
+
+    /// Returns `true` if its height is the last of its epoch once it is decided.
+    #[must_use]
+    pub fn ends_epoch(&self) -> bool {
+        self.header.change.is_some()
     }
 
     /// Returns `true` if the header commits to these bodies, no more than the limit and none twice.
@@ -44,10 +60,10 @@ impl Payload {
             && self.has_no_repeats()
     }
 
-    /// Returns `true` if it orders nothing.
+    /// Returns `true` if it orders nothing, neither bodies nor the end of the epoch.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.bodies.is_empty()
+        self.bodies.is_empty() && !self.ends_epoch()
     }
 
     fn root(bodies: &[BodyRef]) -> Digest {

@@ -1,7 +1,7 @@
 use super::{BlockTree, Root, TreeBlock};
 use crate::leader::LeaderReputation;
 use quorate_crypto::hash;
-use quorate_types::{BlockId, BodyRef, Height, Payload, ReplicaId, View};
+use quorate_types::{Anchor, BlockId, BodyRef, Height, Payload, ReplicaId, View};
 use std::sync::Arc;
 
 struct Leaf {
@@ -39,7 +39,7 @@ impl TreeBlock for Leaf {
 
 /// 0 ← 1 ← 2 ← 4, and 1 ← 3 beside it. A block's view is its name.
 fn tree() -> BlockTree<Leaf> {
-    let root = Root::genesis(id(0));
+    let root = Root::genesis(id(0), Anchor::default());
     let mut tree = BlockTree::new(root);
     for (name, parent) in [(1, 0), (2, 1), (3, 1), (4, 2)] {
         let body = BodyRef { author: ReplicaId(0), sequence: u64::from(name), digest: hash(b"") };

@@ -1,14 +1,25 @@
 //! From a certificate to decided heights.
 
-use super::messages::{Qc, encode};
+use super::messages::{Block, Message, Qc, encode};
 use super::records::DecidedBlock;
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
+use crate::epoch_end::EpochEnd;
 use crate::{Decided, Output};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::Halt;
-use quorate_types::{Recipients, Time};
+use quorate_types::{Recipients, ReplicaId, Time};
+use std::sync::Arc;
+
+/// Number of blocks of a path that are delivered: up to the first stop block (★).
+fn end_of_delivery(path: &[Arc<Block>]) -> usize {
+    if mutants::active(Mutant::DeliverBeyondStop) {
+        return path.len();
+    }
+    let stop = path.iter().position(|block| block.payload.ends_epoch());
+    stop.map_or(path.len(), |stop| stop + 1)
+}
 
 /// Decided blocks remembered by view, to recognise a certificate that contradicts them.
 pub(super) const DECIDED_KEPT: usize = 256;
@@ -17,7 +28,8 @@ impl Chained {
     /// A deciding certificate decides its block's base and that one's ancestors, oldest first, once
     /// each.
     pub(super) fn commit(&mut self, now: Time, qc: &Qc) {
-        if mutants::active(Mutant::HotStuffNothingDecides) {
+        let over = self.ended.is_some() && !mutants::active(Mutant::DeliverBeyondStop);
+        if over || mutants::active(Mutant::HotStuffNothingDecides) {
             return;
         }
         let root = self.tree.root();
@@ -35,32 +47,87 @@ impl Chained {
         if mutants::active(Mutant::ChainedNewestFirst) {
             path.reverse();
         }
-        for (place, block) in path.iter().enumerate() {
-            self.decided.insert(block.view, block.id());
-            let record = DecidedBlock { block: block.as_ref().clone(), commit: qc.clone() };
-            let mut payload = block.payload.clone();
-            if mutants::active(Mutant::HotStuffKeepNewest) {
-                let newer = || path[place + 1..].iter().flat_map(|newer| &newer.payload.bodies);
-                payload.bodies.retain(|body| !newer().any(|other| other == body));
-            }
-            self.outputs.push_back(Output::Decided(Decided {
-                block: block.id(),
-                payload,
-                record: Bytes::from(encode(&record)),
-                signers: (place + 1 == path.len()).then(|| qc.certificate.signers.clone()),
-            }));
-        }
+        let void = path.split_off(end_of_delivery(&path));
+        self.deliver(&path, &void, qc);
         while self.decided.len() > DECIDED_KEPT {
             self.decided.pop_first();
         }
         // While its author is known: what is decided leaves the tree.
         let collects = self.collects(qc.view, qc.id);
-        self.tree.decide(qc.base_id);
+        let last = path.last().expect("its base is after the root");
+        self.tree.decide(last.id());
         self.last_commit = Some(qc.clone());
         self.pacemaker.decided();
+        if last.payload.ends_epoch() {
+            self.show_end_of_epoch();
+            self.end_epoch(now);
+            return;
+        }
         self.update_work(now);
         if collects {
             self.announce();
+        }
+    }
+
+    /// Delivers the blocks of a path that a certificate decides; `void` are those behind a stop
+    /// block, down to the certificate's base.
+    fn deliver(&mut self, path: &[Arc<Block>], void: &[Arc<Block>], commit: &Qc) {
+        for (place, block) in path.iter().enumerate() {
+            self.decided.insert(block.view, block.id());
+            let is_last = place + 1 == path.len();
+            let void = if is_last { void } else { &[] };
+            let record = DecidedBlock {
+                block: block.as_ref().clone(),
+                commit: commit.clone(),
+                void: void.iter().map(|block| block.as_ref().clone()).collect(),
+            };
+            let mut payload = block.payload.clone();
+            if mutants::active(Mutant::HotStuffKeepNewest) {
+                let newer = || path[place + 1..].iter().flat_map(|newer| &newer.payload.bodies);
+                payload.bodies.retain(|body| !newer().any(|other| other == body));
+            }
+            let is_of_commit = is_last && void.is_empty();
+            self.outputs.push_back(Output::Decided(Decided {
+                block: block.id(),
+                payload,
+                record: Bytes::from(encode(&record)),
+                signers: is_of_commit.then(|| commit.certificate.signers.clone()),
+            }));
+        }
+    }
+
+    /// The stop block is decided: all are shown that.
+    fn show_end_of_epoch(&mut self) {
+        if let Some(high_qc) = self.last_commit.clone().filter(|_| self.config.signs) {
+            self.show_qc(Recipients::All, high_qc);
+        }
+    }
+
+    /// Nothing is signed in this epoch any more (★), and no timer runs.
+    pub(super) fn end_epoch(&mut self, now: Time) {
+        self.ended = Some(EpochEnd::new(self.config.timeout / 4));
+        if !mutants::active(Mutant::SignAfterStop) {
+            self.config.signs = false;
+            self.pacemaker.set_working(now, false);
+        }
+    }
+
+    /// A member that has not decided the stop block is shown what decided it. Two decisions are
+    /// recognised here as before.
+    pub(super) fn answer_after_the_end(&mut self, now: Time, from: ReplicaId, message: &Message) {
+        if let Message::Certificates { high_qc, .. } = message
+            && high_qc.is_commit(self.verifier.rules())
+        {
+            let stop = self.tree.root().view;
+            if high_qc.base_view <= stop {
+                self.check_against_decided(high_qc);
+            }
+            if high_qc.base_view >= stop {
+                return;
+            }
+        }
+        if self.ended.as_mut().is_some_and(|end| end.is_due(now, from)) {
+            self.show_last_decision(from);
         }
     }
 

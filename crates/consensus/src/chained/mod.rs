@@ -15,6 +15,16 @@
 //! | later phases of a view, and that it is over | `phases` | `check` |
 //! | runs of blocks for those who missed them | `synchronise` | `runs` |
 //!
+//! # The end of an epoch
+//!
+//! A block whose header names a change of epoch is the *stop block*: the epoch's last, once it is
+//! decided (Lamport, Malkhi and Zhou, "Reconfiguring a state machine", 2010). What extends it
+//! orders nothing (★) and exists to decide it. One certificate may decide it together with some of
+//! those: delivery ends at the stop block (★), and its record holds them, for they link it to what
+//! the certificate is of. Who decided it signs nothing in the epoch any more (★), broadcasts the
+//! certificate, and answers with it. The next epoch's machine begins with an
+//! [`Anchor`](quorate_types::Anchor) in the place of a genesis at height zero.
+//!
 //! `statements` are what is signed, `records` what is written down, `state` holds the machine and
 //! hands its inputs out, `recovery` starts it again.
 

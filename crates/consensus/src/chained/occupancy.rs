@@ -4,6 +4,7 @@ use super::deciding::DECIDED_KEPT;
 use super::proposals::PARKED_MAX;
 use super::state::Chained;
 use crate::Occupancy;
+use crate::epoch_end::EpochEnd;
 use crate::verifier::WINDOW;
 use quorate_types::View;
 use std::collections::BTreeMap;
@@ -38,6 +39,7 @@ impl Chained {
                 STATEMENTS_MAX * members,
             ),
             Occupancy::new("reported", self.timeouts.reported.len(), members),
+            Occupancy::new("shown_at", self.ended.as_ref().map_or(0, EpochEnd::len), members),
             Occupancy::new("new_views", self.phases.new_views.len(), members),
         ]
     }

@@ -89,6 +89,7 @@ impl Chained {
         self.outputs.push_back(Output::RequestBodies {
             block: block.id(),
             bodies: block.payload.bodies.clone(),
+            change: block.payload.header.change,
             source: block.author,
         });
     }
@@ -123,8 +124,19 @@ impl Chained {
         if header.height != parent_height.next() {
             return Some(Rule::HeightSuccession);
         }
+        if !block.payload.is_empty() && self.follows_a_stop(block) {
+            return Some(Rule::PayloadAfterStop);
+        }
         let fits = (parent_time_ms..=newest_ms).contains(&header.proposed_at_ms);
         (!fits).then_some(Rule::ProposalTime)
+    }
+
+    /// Returns `true` if an undecided ancestor of the block ends the epoch: what it orders would
+    /// be void once that is decided, and must not be decided otherwise (★).
+    fn follows_a_stop(&self, block: &Block) -> bool {
+        let path = self.tree.path(block.parent()).unwrap_or_default();
+        path.iter().any(|ancestor| ancestor.payload.ends_epoch())
+            && !mutants::active(Mutant::LadenAfterStop)
     }
 
     fn report_proposal(&mut self, rule: Rule, id: BlockId, block: &Block) {

@@ -35,6 +35,7 @@ impl Chained {
         let Some(path) = self.tree.path(self.high_qc.id) else {
             return;
         };
+        let stops = path.iter().any(|block| block.payload.ends_epoch());
         let (height, stamp) = self.tree.position(self.high_qc.id).expect("its path is known");
         self.outputs.push_back(Output::RequestPayload(ProposeRequest {
             view: self.view,
@@ -43,7 +44,7 @@ impl Chained {
             stamp_floor_ms: stamp,
             carried: path.iter().flat_map(|block| block.payload.bodies.iter().copied()).collect(),
             at_once: path.len() >= LADEN_MAX || path.iter().any(|block| !block.payload.is_empty()),
-            nothing: path.len() >= LADEN_MAX,
+            nothing: path.len() >= LADEN_MAX || (stops && !mutants::active(Mutant::LadenAfterStop)),
             concurrent: 1,
         }));
     }

@@ -2,17 +2,36 @@
 
 use super::messages::{Block, PhaseVote, Proposal, Qc, Tc, Vote};
 use super::rules::Phase;
+use crate::block_tree::TreeBlock;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::{BlockId, Epoch, View};
 use std::io::{self, Read, Write};
 
-/// A decided block with the certificate that decided it: itself or a descendant.
+/// A decided block with the certificate that decided it: itself or a descendant. A stop block's
+/// proves itself: its descendants are void, and nobody has them as decided blocks.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct DecidedBlock {
     /// Block that is decided.
     pub block: Block,
     /// Its base is this block or a descendant.
     pub commit: Qc,
+    /// Of a stop block, its descendants down to the certificate's base, oldest first.
+    pub void: Vec<Block>,
+}
+
+impl DecidedBlock {
+    /// A block that nothing void stands behind.
+    #[must_use]
+    pub const fn new(block: Block, commit: Qc) -> Self {
+        Self { block, commit, void: Vec::new() }
+    }
+
+    /// Id of the block that the certificate decides, if its void descendants are linked.
+    pub(super) fn tip(&self) -> Option<BlockId> {
+        self.void.iter().try_fold(self.block.id(), |parent, block| {
+            (block.parent() == parent && block.payload.is_empty()).then(|| block.id())
+        })
+    }
 }
 
 /// Promises that a replica must never forget (★), as one record.

@@ -24,9 +24,12 @@ impl Chained {
         decided: &[Bytes],
         stored: &BTreeSet<BodyRef>,
     ) {
-        if let Err(reason) = self.restore(safety, executed, decided) {
+        if let Err(reason) = self.restore(now, safety, executed, decided) {
             self.halted = true;
             self.outputs.push_back(Output::Halt(Halt::CorruptRecovery(reason)));
+            return;
+        }
+        if self.has_ended() {
             return;
         }
         let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
@@ -109,6 +112,10 @@ impl Chained {
             self.tree.reset(Root::of(&record.block));
         }
         self.last_commit = Some(record.commit.clone());
+        if record.block.payload.ends_epoch() {
+            self.end_epoch(now);
+            return;
+        }
         let tree = &self.tree;
         self.stored.retain(|id| tree.get(*id).is_some());
         self.update_work(now);
@@ -122,6 +129,7 @@ impl Chained {
 
     fn restore(
         &mut self,
+        now: Time,
         safety: Option<&Bytes>,
         executed: Option<&Bytes>,
         decided: &[Bytes],
@@ -130,7 +138,7 @@ impl Chained {
             let record: DecidedBlock = decode("the executed height's record", executed)?;
             // What was decided before it is not known by view any more.
             self.decided.clear();
-            self.restore_root(&record);
+            self.restore_root(now, &record);
         }
         for bytes in decided {
             let record: DecidedBlock = decode("a decided record", bytes)?;
@@ -140,7 +148,7 @@ impl Chained {
                     record.block.payload.header.height
                 ));
             }
-            self.restore_root(&record);
+            self.restore_root(now, &record);
             self.outputs.push_back(Output::Decided(Decided {
                 block: record.block.id(),
                 payload: record.block.payload.clone(),
@@ -154,12 +162,15 @@ impl Chained {
         Ok(())
     }
 
-    fn restore_root(&mut self, record: &DecidedBlock) {
+    fn restore_root(&mut self, now: Time, record: &DecidedBlock) {
         self.decided.insert(record.block.view, record.block.id());
         self.tree.reset(Root::of(&record.block));
         self.last_commit = Some(record.commit.clone());
         if record.commit.outranks(&self.high_qc, self.verifier.rules()) {
             self.high_qc = record.commit.clone();
+        }
+        if record.block.payload.ends_epoch() {
+            self.end_epoch(now);
         }
     }
 

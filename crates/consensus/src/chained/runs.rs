@@ -17,7 +17,8 @@ pub struct Run {
     pub decided: Vec<Block>,
     /// Certificate that decided the last of them.
     pub proof: Option<Qc>,
-    /// Undecided blocks after them, oldest first, the last one the target.
+    /// Undecided blocks after them, oldest first, the last one the target; or the void ones after a
+    /// stop block, the last one what `proof` decides.
     pub tail: Vec<Block>,
     /// The first of `decided` is another block at a height that the asker has decided: more than f
     /// members are faulty.
@@ -38,14 +39,15 @@ pub fn verify_run(
     verifier: &Verifier,
 ) -> Result<Run, Rejected> {
     let records = decode_all::<DecidedBlock>(decided)?;
-    let tail = decode_all::<Block>(tail)?;
+    let mut tail = decode_all::<Block>(tail)?;
+    check_nothing_follows_the_stop(&records, &tail)?;
     let first = records.first().map(|record| &record.block);
     if after.is_none() && !tail.is_empty() {
         return Err(Rejected::RuleBroken("a run from an unknown block has no tail"));
     }
     let conflicts = first.is_some_and(|block| {
         block.payload.header.height == height
-            && height > Height(0)
+            && height > verifier.anchor().height
             && after.is_some_and(|after| block.id() != after)
     });
     let known = after.filter(|_| !conflicts);
@@ -62,20 +64,46 @@ pub fn verify_run(
         return Err(Rejected::RuleBroken("a run's tail ends in the block that was asked for"));
     }
     let proof = records.last().map(|record| check_commit(record, verifier)).transpose()?;
+    if let Some(stop) = records.last().filter(|record| record.block.payload.ends_epoch()) {
+        tail.clone_from(&stop.void);
+    }
     let decided = records.into_iter().map(|record| record.block).collect();
     Ok(Run { decided, proof, tail, conflicts })
+}
+
+/// ★ The stop block is the epoch's last.
+fn check_nothing_follows_the_stop(
+    records: &[DecidedBlock],
+    tail: &[Block],
+) -> Result<(), Rejected> {
+    let ends = |record: &DecidedBlock| record.block.payload.ends_epoch();
+    let stop = records.iter().position(ends);
+    let is_last = stop.is_none_or(|stop| stop + 1 == records.len() && tail.is_empty());
+    let has_void = |record: &DecidedBlock| !record.void.is_empty() && !ends(record);
+    if records.iter().any(has_void) {
+        return Err(Rejected::RuleBroken("nothing is void before a stop block"));
+    }
+    if is_last || mutants::active(Mutant::FollowTheStop) {
+        return Ok(());
+    }
+    Err(Rejected::RuleBroken("nothing follows a stop block in its epoch"))
 }
 
 fn check_commit(record: &DecidedBlock, verifier: &Verifier) -> Result<Qc, Rejected> {
     if !is_direct(record, verifier.rules()) && !mutants::active(Mutant::AnchorUndecided) {
         return Err(Rejected::RuleBroken("a run's last decided block is committed by its proof"));
     }
+    for block in &record.void {
+        check_block_form(block, verifier)?;
+        check_inner_sizes(block, verifier)?;
+    }
     check_qc(record.commit.clone(), verifier)
 }
 
-/// Returns `true` if the record's certificate decides its own block, not a descendant.
+/// Returns `true` if the record's certificate decides its own block, not a descendant that is not
+/// in it.
 fn is_direct(record: &DecidedBlock, rules: &Rules) -> bool {
-    record.commit.is_commit(rules) && record.commit.base_id == record.block.id()
+    record.commit.is_commit(rules) && record.tip() == Some(record.commit.base_id)
 }
 
 fn decode_all<T: borsh::BorshDeserialize>(encoded: &[Bytes]) -> Result<Vec<T>, Rejected> {
@@ -103,7 +131,8 @@ pub fn check_anchor(
     if block.payload.header.height != height {
         return Err(Rejected::RuleBroken("a snapshot's block is of its height"));
     }
-    Ok(Bytes::from(encode(&DecidedBlock { block, commit })))
+    let void = if block.payload.ends_epoch() { run.tail } else { Vec::new() };
+    Ok(Bytes::from(encode(&DecidedBlock { block, commit, void })))
 }
 
 /// Checks that this is a certificate of this block: then its links prove all blocks before it.

@@ -5,6 +5,7 @@ use super::messages::{Block, Message, PhaseVote, Proposal, Qc, Tc};
 use super::records::Lock;
 use super::rules::Phase;
 use crate::block_tree::{BlockTree, Root};
+use crate::epoch_end::EpochEnd;
 use crate::leader::{LeaderElection, RoundRobin};
 use crate::pacemaker::{LeaderFailures, Pacemaker};
 use crate::tally::Collector;
@@ -12,6 +13,7 @@ use crate::verifier::Verifier;
 use crate::{
     Evidence, IgnoredCounts, Input, Misbehaviour, Output, ProtocolConfig, Rule, VerifiedRun,
 };
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Machine, Purpose, Recipients, ReplicaId, Time, View};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -60,6 +62,8 @@ pub struct Chained {
     pub(super) engine_has_work: bool,
     pub(super) view_changes: u64,
     pub(super) ignored: IgnoredCounts,
+    /// Set once the stop block is decided.
+    pub(super) ended: Option<EpochEnd>,
     pub(super) halted: bool,
 }
 
@@ -70,7 +74,7 @@ impl Chained {
         let verifier = Arc::clone(&config.verifier);
         let committee = verifier.committee();
         let genesis = verifier.genesis();
-        let root = Root::genesis(genesis);
+        let root = Root::genesis(genesis, verifier.anchor());
         let turns = RoundRobin::new(committee.weights());
         Self {
             leaders: Box::new(turns.with_tenure(config.liveness.leader_tenure)),
@@ -102,6 +106,7 @@ impl Chained {
             engine_has_work: false,
             view_changes: 0,
             ignored: IgnoredCounts::default(),
+            ended: None,
             halted: false,
             verifier,
             config,
@@ -139,6 +144,23 @@ impl Chained {
         self.pacemaker.set_working(now, working && self.config.signs);
     }
 
+    /// ★ Nothing but answers follows the end of the epoch.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some() && !mutants::active(Mutant::SignAfterStop)
+    }
+
+    fn handle_after_the_end(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Message { from, message } => {
+                if let Some(message) = message.into_inner().into_chained() {
+                    self.answer_after_the_end(now, from, &message);
+                }
+            }
+            Input::ShowDecision { to } => self.show_last_decision(to),
+            _ => {}
+        }
+    }
+
     /// Nothing follows a halt.
     fn drop_what_follows_a_halt(&mut self) {
         if let Some(at) = self.outputs.iter().position(|output| matches!(output, Output::Halt(_))) {
@@ -173,6 +195,10 @@ impl Machine for Chained {
 
     fn handle(&mut self, now: Time, input: Input) {
         if self.halted {
+            return;
+        }
+        if self.has_ended() {
+            self.handle_after_the_end(now, input);
             return;
         }
         match input {
@@ -213,7 +239,7 @@ impl Machine for Chained {
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        if self.halted {
+        if self.halted || self.has_ended() {
             return;
         }
         self.combine_ripe_votes(now);
@@ -227,7 +253,7 @@ impl Machine for Chained {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        if self.halted {
+        if self.halted || self.has_ended() {
             return None;
         }
         [self.pacemaker.deadline(), self.votes.deadline()].into_iter().flatten().min()

@@ -9,7 +9,7 @@ use super::values::{
 use crate::verifier::Verifier;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Share};
-use quorate_types::{Height, Kind, Payload, Purpose, Rejected, ReplicaId, View};
+use quorate_types::{Kind, Payload, Purpose, Rejected, ReplicaId, View};
 
 /// Checks a message of `from`. Votes are counted as their sender's, and so are those of a primary
 /// in its pre-prepare, which nothing else ties to it: nobody may send another's.
@@ -63,7 +63,7 @@ fn at_most(count: usize, most: usize, what: &'static str) -> Result<(), Rejected
 }
 
 pub(super) fn check_payload(payload: &Payload, verifier: &Verifier) -> Result<(), Rejected> {
-    if !payload.is_consistent() || payload.header.height == Height(0) {
+    if !payload.is_consistent() || payload.header.height <= verifier.anchor().height {
         return Err(Rejected::RuleBroken("a payload is what its header names, without repeats"));
     }
     if payload.bodies.iter().any(|body| !verifier.committee().contains(body.author)) {
@@ -166,7 +166,7 @@ fn check_evidence(change: &ViewChange, verifier: &Verifier) -> Result<(), Reject
     if let Some(stable) = &change.stable {
         stable.check(verifier.committee())?;
     }
-    let stable = change.stable_height();
+    let stable = change.stable_height(verifier.anchor());
     let ascending = change.slots.windows(2).all(|pair| pair[0].slot < pair[1].slot);
     let within = |report: &SlotReport| {
         stable < report.slot && report.slot.0 <= stable.0.saturating_add(WINDOW)

@@ -1,15 +1,17 @@
 //! Deciding slots in any order, delivering them in theirs, and discarding those that are stable.
 
+use super::messages::Message;
 use super::rules::WINDOW;
 use super::runs::Run;
 use super::state::Windowed;
 use super::values::{DecidedSlot, Path, Proof, Proposal};
+use crate::epoch_end::EpochEnd;
 use crate::{Decided, Ignored, Output};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::executed::CheckpointCertificate;
 use quorate_types::machine::Halt;
-use quorate_types::{BlockId, Height, ReplicaId, Time};
+use quorate_types::{BlockId, Height, Recipients, ReplicaId, Time};
 
 /// Number of delivered values that are remembered by digest.
 pub(super) const DECIDED_KEPT: usize = 2 * WINDOW as usize;
@@ -73,14 +75,50 @@ impl Windowed {
     /// Delivers slots in order, as far as proofs and payloads are here.
     pub(super) fn deliver(&mut self, now: Time) {
         let before = self.decided;
-        while let Some((proof, payload)) =
-            self.window.get(self.decided.next()).and_then(|slot| slot.decided())
+        while !self.is_void()
+            && let Some((proof, payload)) =
+                self.window.get(self.decided.next()).and_then(|slot| slot.decided())
         {
             let record = DecidedSlot { payload: payload.clone(), proof: proof.clone() };
             self.deliver_one(record);
         }
         if self.decided > before {
             self.on_progress(now);
+        }
+    }
+
+    /// ★ Slots behind the stop slot are void, also those that are decided already.
+    fn is_void(&self) -> bool {
+        self.ended.is_some() && !mutants::active(Mutant::DeliverBeyondStop)
+    }
+
+    /// Nothing is signed in this epoch any more (★), and no timer runs.
+    pub(super) fn end_epoch(&mut self) {
+        self.ended = Some(EpochEnd::new(self.config.timeout / 4));
+        if !mutants::active(Mutant::SignAfterStop) {
+            self.stop_signing();
+        }
+    }
+
+    /// A member that has not decided the stop block is shown it. Two decisions are recognised here
+    /// as before.
+    pub(super) fn answer_after_the_end(&mut self, now: Time, from: ReplicaId, message: &Message) {
+        let proof = match message {
+            Message::Proof(proof) => Some(proof),
+            Message::Decided(decided) => Some(&decided.proof),
+            _ => None,
+        };
+        if let Some(proof) = proof {
+            let Proposal { slot, digest, .. } = proof.certificate.proposal;
+            if slot == self.decided && digest != self.tip.0 {
+                self.halt_on_conflict(proof);
+            }
+            if slot == self.decided {
+                return;
+            }
+        }
+        if self.ended.as_mut().is_some_and(|end| end.is_due(now, from)) {
+            self.show_last_decision(from);
         }
     }
 
@@ -95,7 +133,12 @@ impl Windowed {
             record: record.encode(),
             signers: Some(record.proof.certificate.certificate.signers.clone()),
         }));
+        let ends_epoch = record.payload.ends_epoch();
         self.last_record = Some(record);
+        if ends_epoch {
+            self.show_end_of_epoch();
+            self.end_epoch();
+        }
     }
 
     /// Counts a path: the fast timers learn from all slots, whoever collected them.
@@ -123,6 +166,9 @@ impl Windowed {
     }
 
     pub(super) fn on_progress(&mut self, now: Time) {
+        if self.has_ended() {
+            return;
+        }
         self.pacemaker.decided();
         if self.pacemaker.is_working() && !self.in_view_change {
             self.pacemaker.rearm(now);
@@ -132,6 +178,13 @@ impl Windowed {
             self.on_checkpoint(now, later);
         }
         self.update_work(now);
+    }
+
+    /// Shows everybody the stop block that was just delivered.
+    fn show_end_of_epoch(&mut self) {
+        if let Some(record) = self.last_record.clone().filter(|_| self.config.signs) {
+            self.send(Recipients::All, Message::Decided(Box::new(record)));
+        }
     }
 
     /// Halts with the evidence of two decisions for one slot.
@@ -153,7 +206,7 @@ impl Windowed {
         }
         let before = self.decided;
         for record in run.decided {
-            if record.payload.header.height != self.decided.next() {
+            if record.payload.header.height != self.decided.next() || self.is_void() {
                 continue;
             }
             let conflicts = |known: &Proof| known.certificate.proposal.digest != record.id().0;
@@ -182,7 +235,12 @@ impl Windowed {
         if height > self.decided {
             self.decided = height;
             self.remember_tip(record.id());
+            let ends_epoch = record.payload.ends_epoch();
             self.last_record = Some(record);
+            if ends_epoch {
+                self.end_epoch();
+                return;
+            }
             self.deliver(now);
             self.on_progress(now);
         }

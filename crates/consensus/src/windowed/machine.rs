@@ -17,14 +17,6 @@ impl Windowed {
         self.retransmission.set_needed(now, needs_help);
     }
 
-    /// Nobody hears a report again that it made, and it leaves no view for others any more.
-    fn stop_signing(&mut self) {
-        self.config.signs = false;
-        let own = self.id();
-        self.changes.latest.remove(&own);
-        self.pacemaker.rest();
-    }
-
     fn on_message(&mut self, now: Time, from: ReplicaId, message: Message) {
         let kind = message.kind();
         if let Some(reason) = self.handle_message(now, from, message) {
@@ -82,14 +74,33 @@ impl Windowed {
         (!is_missing).then_some(Ignored::NotNeeded)
     }
 
+    fn handle_after_the_end(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Message { from, message } => {
+                if let Some(message) = Verified::into_inner(*message).into_windowed() {
+                    self.answer_after_the_end(now, from, &message);
+                }
+            }
+            Input::ShowDecision { to } => self.show_last_decision(to),
+            _ => {}
+        }
+        self.drop_what_follows_a_halt();
+    }
+
+    fn drop_what_follows_a_halt(&mut self) {
+        let halt = self.outputs.iter().position(|output| matches!(output, Output::Halt(_)));
+        if let Some(at) = halt {
+            self.outputs.truncate(at + 1);
+        }
+    }
+
     /// Steps that follow any input.
     fn settle(&mut self, now: Time) {
         if self.halted {
-            // Nothing follows a halt.
-            let halt = self.outputs.iter().position(|output| matches!(output, Output::Halt(_)));
-            if let Some(at) = halt {
-                self.outputs.truncate(at + 1);
-            }
+            self.drop_what_follows_a_halt();
+            return;
+        }
+        if self.has_ended() {
             return;
         }
         // A value may come by whatever brings one, after its proof.
@@ -105,6 +116,10 @@ impl Machine for Windowed {
 
     fn handle(&mut self, now: Time, input: Input) {
         if self.halted {
+            return;
+        }
+        if self.has_ended() {
+            self.handle_after_the_end(now, input);
             return;
         }
         match input {
@@ -141,7 +156,7 @@ impl Machine for Windowed {
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        if self.halted {
+        if self.halted || self.has_ended() {
             return;
         }
         self.combine_due(now);
@@ -157,7 +172,7 @@ impl Machine for Windowed {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        if self.halted {
+        if self.halted || self.has_ended() {
             return None;
         }
         let times =

@@ -5,7 +5,7 @@ use super::values::{DecidedSlot, PrePrepare, Proof, Proposal, Shares, SlotCertif
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Digest, Share, hash_parts};
 use quorate_types::executed::CheckpointCertificate;
-use quorate_types::{Height, Lane, Payload, ReplicaId, View};
+use quorate_types::{Anchor, Height, Lane, Payload, ReplicaId, View};
 
 /// Message of a windowed protocol.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -120,10 +120,10 @@ impl ViewChange {
         hash_parts("quorate v1 view change", &[&content])
     }
 
-    /// Height of its stable checkpoint, zero before the first.
+    /// Height of its stable checkpoint; before the first, the one before its epoch (★).
     #[must_use]
-    pub fn stable_height(&self) -> Height {
-        self.stable.as_ref().map_or(Height(0), |stable| stable.height)
+    pub fn stable_height(&self, anchor: Anchor) -> Height {
+        self.stable.as_ref().map_or(anchor.height, |stable| stable.height)
     }
 }
 

@@ -63,6 +63,11 @@
 //!   prepared one at a tie (★); else the null operation. Until then nothing is signed in the view
 //!   (★). Slots up to the last one that is decided or proposed again (★) are not the primary's to
 //!   fill, also after a restart (★).
+//! - **Stop.** A value whose header names a change of epoch makes its slot the epoch's last. A
+//!   primary fills none behind it (★). What is decided behind it is void (★): proposed before it,
+//!   or in another view. Who delivered it signs nothing in the epoch any more (★), and answers with
+//!   the decision. The next epoch's window begins behind an [`Anchor`](quorate_types::Anchor),
+//!   which is stable from the first: view changes before its first checkpoint begin there (★).
 //! - **Recovery.** A member that restarts sends its votes of the current view again, once the
 //!   bodies are here (★), and is bound by its promises of every view (★).
 //! - **Retransmission** (§II). A member that waits for something broadcasts its status; members

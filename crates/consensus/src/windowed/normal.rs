@@ -189,9 +189,9 @@ impl Windowed {
         let Some((view, digest)) = known.proposed.filter(|_| !known.is_stored) else { return };
         debug_assert!(view == self.view && self.has_begun(), "proposals end with their view");
         let Some(payload) = known.payloads.get(&digest) else { return };
-        let bodies = payload.bodies.clone();
-        let source = self.holder(slot, digest);
-        self.outputs.push_back(Output::RequestBodies { block: BlockId(digest), bodies, source });
+        let (bodies, change) = (payload.bodies.clone(), payload.header.change);
+        let (block, source) = (BlockId(digest), self.holder(slot, digest));
+        self.outputs.push_back(Output::RequestBodies { block, bodies, change, source });
     }
 
     /// Member to ask first for the bodies of a proposal: one that voted for a value that its view

@@ -8,6 +8,7 @@ use super::slot_votes::SlotVotes;
 use super::slots::{Slot, VALUES_MAX};
 use super::state::Windowed;
 use crate::Occupancy;
+use crate::epoch_end::EpochEnd;
 
 impl Windowed {
     pub(super) fn collections(&self) -> Vec<Occupancy> {
@@ -25,6 +26,7 @@ impl Windowed {
             Occupancy::new("slots", slots().count(), WINDOW as usize),
             Occupancy::new("recent", self.recent.len(), DECIDED_KEPT),
             Occupancy::new("recent_order", self.recent_order.len(), DECIDED_KEPT),
+            Occupancy::new("shown_at", self.ended.as_ref().map_or(0, EpochEnd::len), members),
             Occupancy::new("silent", self.collector_backoff.len(), members),
             Occupancy::new("answered", self.retransmission.len(), 2 * members),
             // Those that are named besides: a slot's proposal, value and certificate, and the new

@@ -19,6 +19,7 @@ impl Windowed {
         let may = self.takes_part()
             && self.is_primary()
             && self.window.covers(self.next)
+            && !self.follows_a_stop()
             && self.open_slots() < self.active_window();
         if !may || self.payload_requested {
             return;
@@ -80,6 +81,12 @@ impl Windowed {
     fn filled(&self) -> impl Iterator<Item = &Slot> {
         let undelivered = self.window.after(self.decided);
         undelivered.take_while(|(slot, _)| *slot < self.next).map(|(_, known)| known)
+    }
+
+    /// Returns `true` if one of those ends the epoch: whatever came behind it would be void.
+    fn follows_a_stop(&self) -> bool {
+        let ends = |slot: &Slot| slot.current_value(self.view).is_some_and(Payload::ends_epoch);
+        self.filled().any(ends) && !mutants::active(Mutant::ProposeBeyondStop)
     }
 
     /// Number of those that are not decided.

@@ -28,6 +28,9 @@ impl Windowed {
             return;
         }
         self.verifier.publish(self.view);
+        if self.has_ended() {
+            return;
+        }
         self.pacemaker.enter(now);
         if self.in_view_change {
             self.pacemaker.rest();
@@ -74,7 +77,8 @@ impl Windowed {
         if !mutants::active(Mutant::WindowedForgetBase) {
             self.base = record.base;
         }
-        self.window.stable = record.stable.as_ref().map_or(Height(0), |stable| stable.height);
+        self.window.stable =
+            record.stable.as_ref().map_or(self.verifier.anchor().height, |stable| stable.height);
         self.outputs.extend(record.stable.clone().map(Output::Stable));
         self.checkpoint = record.stable;
         Ok(())
@@ -104,7 +108,11 @@ impl Windowed {
         if is_executed {
             self.decided = height;
             self.remember_tip(record.id());
+            let ends_epoch = record.payload.ends_epoch();
             self.last_record = Some(record);
+            if ends_epoch {
+                self.end_epoch();
+            }
         } else {
             self.deliver_one(record);
         }

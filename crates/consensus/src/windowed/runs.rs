@@ -4,6 +4,7 @@ use super::check::check_decided;
 use super::values::DecidedSlot;
 use crate::Verifier;
 use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Height, Rejected};
 
 /// Consecutive decided slots, checked.
@@ -32,7 +33,7 @@ pub fn verify_run(
         .collect::<Result<_, _>>()?;
     let conflicts = decided.first().is_some_and(|first| {
         first.payload.header.height == height
-            && height > Height(0)
+            && height > verifier.anchor().height
             && after.is_some_and(|after| after != first.id())
     });
     let first = decided.first().map_or(height, |first| first.payload.header.height);
@@ -42,6 +43,10 @@ pub fn verify_run(
     let heights = || decided.iter().map(|record| record.payload.header.height);
     if heights().zip(heights().skip(1)).any(|(one, other)| one.0.checked_add(1) != Some(other.0)) {
         return Err(Rejected::RuleBroken("each slot of a run is the next"));
+    }
+    let behind_the_stop = decided.iter().rev().skip(1).any(|record| record.payload.ends_epoch());
+    if behind_the_stop && !mutants::active(Mutant::FollowTheStop) {
+        return Err(Rejected::RuleBroken("nothing follows a stop block in its epoch"));
     }
     decided.iter().try_for_each(|record| check_decided(record, verifier))?;
     Ok(Run { decided, conflicts })

@@ -1,8 +1,8 @@
 //! Safe values: the values that a new view must begin with, computed from the view changes that it
 //! names (paper 002 §V-G; for PBFT, §4.4).
 //!
-//! For each slot beyond the highest stable one up to the last of which something is decided or
-//! proposed again (★: the claims of few make no null operations):
+//! For each slot beyond the highest stable one, or the last of the epoch before (★), up to the last
+//! of which something is decided or proposed again (★: the claims of few make no null operations):
 //!
 //! * a proof decides it;
 //! * otherwise `v*` is the highest view in which a value was prepared, and `v̂` the highest in
@@ -17,7 +17,7 @@ use super::values::{Path, Proof};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Digest};
 use quorate_types::executed::CheckpointCertificate;
-use quorate_types::{Committee, Height, ReplicaId, View, Weights};
+use quorate_types::{Anchor, Committee, Height, ReplicaId, View, Weights};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Slots that a new view begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafeValues {
-    /// Highest stable checkpoint; `None` before the first.
+    /// Highest stable checkpoint; `None` before the epoch's first.
     pub stable: Option<CheckpointCertificate>,
     /// Last slot that is decided or proposed again: up to here the slots are those of `slots`,
     /// whatever the primary proposes (★).
@@ -47,10 +47,16 @@ pub enum SafeValue {
 
 /// Computes the safe values from the view changes that a new view names: the same at every member.
 #[must_use]
-pub fn safe_values(changes: &[Arc<ViewChange>], committee: &Committee) -> SafeValues {
+pub fn safe_values(
+    changes: &[Arc<ViewChange>],
+    committee: &Committee,
+    anchor: Anchor,
+) -> SafeValues {
     let stable = changes.iter().filter_map(|change| change.stable.as_ref());
     let stable = stable.max_by_key(|stable| stable.height).cloned();
-    let before = stable.as_ref().map_or(Height(0), |stable| stable.height);
+    let from_zero = mutants::active(Mutant::EpochFromZero);
+    let first_of_all = if from_zero { Height(0) } else { anchor.height };
+    let before = stable.as_ref().map_or(first_of_all, |stable| stable.height);
     let first = before.next();
     let mut by_slot: BTreeMap<Height, Vec<(ReplicaId, &SlotReport)>> = BTreeMap::new();
     for change in changes {

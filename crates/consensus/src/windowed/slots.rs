@@ -52,6 +52,12 @@ impl Slot {
         in_view(self.proposed).or(in_view(self.accepted)).map(|(_, digest)| digest)
     }
 
+    /// Value that is decided, or else proposed or accepted in a view, if it is here.
+    pub(super) fn current_value(&self, view: View) -> Option<&Payload> {
+        let decided = self.proof.as_ref().map(|proof| proof.certificate.proposal.digest);
+        self.payloads.get(&decided.or_else(|| self.value_in(view))?)
+    }
+
     /// Digests that a proposal, a vote or a certificate names.
     fn referenced(&self) -> impl Iterator<Item = Digest> {
         let of = |proposal: &Proposal| proposal.digest;
@@ -158,13 +164,18 @@ impl Slot {
 }
 
 /// Slots between the water marks: beyond the last stable one, at most [`WINDOW`] of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Window {
     pub(super) stable: Height,
     slots: BTreeMap<Height, Slot>,
 }
 
 impl Window {
+    /// A window of no slots yet, beyond a stable one.
+    pub(super) fn after_stable(stable: Height) -> Self {
+        Self { stable, slots: BTreeMap::new() }
+    }
+
     /// Returns `true` for slots between the water marks.
     pub(super) fn covers(&self, slot: Height) -> bool {
         self.stable < slot && slot.0 <= self.stable.0.saturating_add(WINDOW)

@@ -11,6 +11,7 @@ use super::slot_votes::INTERPOLATION_TIME;
 use super::slots::{PathCounts, Window};
 use super::values::{DecidedSlot, Proposal};
 use crate::collector_backoff::CollectorBackoff;
+use crate::epoch_end::EpochEnd;
 use crate::pacemaker::Pacemaker;
 use crate::tally::Collector;
 use crate::verifier::Verifier;
@@ -66,6 +67,8 @@ pub struct Windowed {
     pub(super) ignored: IgnoredCounts,
     /// Time at which the current view began here.
     pub(super) view_began_at: Time,
+    /// Set once the stop block is delivered.
+    pub(super) ended: Option<EpochEnd>,
     pub(super) halted: bool,
 }
 
@@ -75,6 +78,7 @@ impl Windowed {
     pub fn new(config: ProtocolConfig, rules: &'static Rules) -> Self {
         let verifier = Arc::clone(&config.verifier);
         let committee = verifier.committee();
+        let before = verifier.anchor().height;
         let of = |purpose| Collector::new(Arc::clone(committee), purpose, config.policy);
         let mut collector = of(Purpose::Vote);
         if rules.fast_path {
@@ -84,13 +88,13 @@ impl Windowed {
             outputs: VecDeque::new(),
             view: View(1),
             in_view_change: false,
-            base: Height(0),
-            next: Height(1),
+            base: before,
+            next: before.next(),
             payload_requested: false,
-            window: Window::default(),
+            window: Window::after_stable(before),
             checkpoint: None,
             later_checkpoint: None,
-            decided: Height(0),
+            decided: before,
             tip: verifier.genesis(),
             last_record: None,
             recent: BTreeSet::new(),
@@ -108,6 +112,7 @@ impl Windowed {
             view_changes: 0,
             ignored: IgnoredCounts::default(),
             view_began_at: Time(0),
+            ended: None,
             halted: false,
             rules,
             verifier,
@@ -139,6 +144,19 @@ impl Windowed {
     /// ★ Values that a view begins with are not known before it has begun.
     pub(super) fn has_begun(&self) -> bool {
         !self.in_view_change || mutants::active(Mutant::WindowedActBeforeNewView)
+    }
+
+    /// ★ Nothing but answers follows the end of the epoch.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some() && !mutants::active(Mutant::SignAfterStop)
+    }
+
+    /// Nobody hears a report again that it made, and it leaves no view for others any more.
+    pub(super) fn stop_signing(&mut self) {
+        self.config.signs = false;
+        let own = self.id();
+        self.changes.latest.remove(&own);
+        self.pacemaker.rest();
     }
 
     pub(super) fn send(&mut self, to: Recipients, message: Message) {

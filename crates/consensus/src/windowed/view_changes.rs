@@ -253,7 +253,7 @@ impl Windowed {
         };
         let changes: Vec<Arc<ViewChange>> =
             named.iter().map(|report| Arc::clone(&report.change)).collect();
-        let outcome = safe_values(&changes, self.verifier.committee());
+        let outcome = safe_values(&changes, self.verifier.committee(), self.verifier.anchor());
         self.begin(now, new_view, &named, outcome);
         let begun = self.view;
         self.changes.pending.retain(|_, pending| pending.view > begun);

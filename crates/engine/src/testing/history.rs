@@ -93,15 +93,14 @@ impl History {
     /// The height's decided record with the certificate that decided a later one.
     pub(crate) fn record_by(&self, height: u64, proven: u64) -> Bytes {
         let commit = self.certificate(proven + 1);
-        encode(&DecidedBlock { block: self.block(height).clone(), commit })
+        encode(&DecidedBlock::new(self.block(height).clone(), commit))
     }
 
     /// These heights' records, all decided by the certificate of the last.
     pub(crate) fn records(&self, heights: std::ops::RangeInclusive<u64>) -> Vec<Bytes> {
         let commit = self.certificate(heights.end() + 1);
-        let record = |height| {
-            encode(&DecidedBlock { block: self.block(height).clone(), commit: commit.clone() })
-        };
+        let record =
+            |height| encode(&DecidedBlock::new(self.block(height).clone(), commit.clone()));
         heights.map(record).collect()
     }
 

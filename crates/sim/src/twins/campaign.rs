@@ -72,7 +72,7 @@ impl Campaign {
 
     fn add(&mut self, protocol: ProtocolKind, number: u64, outcome: Outcome) {
         self.plans += 1;
-        self.heights += outcome.height.0;
+        self.heights += outcome.decided;
         self.views += outcome.view.0;
         self.rings += u64::from(outcome.rings);
         self.messages += u64::from(outcome.messages);
@@ -159,7 +159,7 @@ pub fn run_plan(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
             .cloned()
             .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Outcome {
-            height: quorate_types::Height(0),
+            decided: 0,
             view: quorate_types::View(0),
             rings: 0,
             messages: 0,

@@ -1,10 +1,10 @@
 //! Ground of all runs of Twins: a committee, its keys and its timeout.
 
-use super::plan::MEMBERS;
+use super::plan::{MEMBERS, Plan};
 use quorate_consensus::{ProposalKey, ProtocolKind, Verifier};
 use quorate_crypto::{IdentitySecret, KeyCache, SchemeKind, VotingSecret};
 use quorate_deterministic::genesis;
-use quorate_types::{Committee, ReplicaId, Weights};
+use quorate_types::{Anchor, Committee, ReplicaId, Weights};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,8 +39,11 @@ impl Ground {
     }
 
     /// Proposals are signed with the voting key too: stubs cost next to nothing.
-    pub(super) fn verifier(&self) -> Arc<Verifier> {
-        Arc::new(Verifier::new(Arc::clone(&self.committee), self.protocol, ProposalKey::Voting))
+    pub(super) fn verifier(&self, plan: &Plan) -> Arc<Verifier> {
+        let committee = Arc::clone(&self.committee);
+        let verifier = Verifier::new(committee, self.protocol, ProposalKey::Voting);
+        let anchor = Anchor { height: plan.begins_after, proposed_at_ms: 0 };
+        Arc::new(verifier.starting_after(anchor))
     }
 
     pub(super) fn keys(&self, member: ReplicaId) -> (Arc<IdentitySecret>, Arc<VotingSecret>) {

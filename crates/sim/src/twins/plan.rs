@@ -7,7 +7,7 @@ pub use text::{PlanFile, is_plan_file};
 use quorate_consensus::MessageClass;
 use quorate_consensus::leader::LeaderElection;
 use quorate_deterministic::Rng;
-use quorate_types::{ReplicaId, View, as_text};
+use quorate_types::{Height, ReplicaId, View, as_text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -49,6 +49,12 @@ pub struct Plan {
     pub twin: ReplicaId,
     /// `true` if its second machine is there at all; where it is not, all members are honest.
     pub second: bool,
+    /// Height that the epoch begins after.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub begins_after: Height,
+    /// Leaders of this view and of later ones propose the end of the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_from: Option<View>,
     /// View 1 and those after it. Later ones have leaders in turn and no obstacles.
     pub views: Vec<ViewPlan>,
 }
@@ -70,7 +76,14 @@ impl Plan {
             ViewPlan { leader, reach, restarts }
         });
         let views = views.collect();
-        Self { number, twin, second: true, views }
+        let (begins_after, ends_from) = draw_borders(number);
+        Self { number, twin, second: true, begins_after, ends_from, views }
+    }
+
+    /// Returns `true` if the leader of a view proposes the end of the epoch.
+    #[must_use]
+    pub fn ends_in(&self, view: View) -> bool {
+        self.ends_from.is_some_and(|first| first <= view)
     }
 
     /// Number of machines, the twin's second included.
@@ -128,6 +141,12 @@ impl fmt::Display for Plan {
         } else {
             writeln!(f, "no member is two")?;
         }
+        if self.begins_after > Height(0) {
+            writeln!(f, "the epoch begins after height {}", self.begins_after.0)?;
+        }
+        if let Some(view) = self.ends_from {
+            writeln!(f, "leaders propose its end from view {} on", view.0)?;
+        }
         for (view, plan) in (1..).zip(&self.views) {
             write!(f, "view {view}, led by {}:", plan.leader)?;
             for (class, reach) in ["proposals", "votes", "changes"].iter().zip(&plan.reach) {
@@ -143,6 +162,18 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(height: &Height) -> bool {
+    *height == Height(0)
+}
+
+/// One plan in three ends its epoch, one in three begins another than the first.
+fn draw_borders(number: u64) -> (Height, Option<View>) {
+    let mut rng = Rng::new(number, "twins borders", 0);
+    let begins_after = if rng.one_in(3) { Height(rng.between(&(1..=300))) } else { Height(0) };
+    (begins_after, rng.one_in(3).then(|| View(rng.between(&(1..=8)))))
 }
 
 fn set(mask: u8) -> String {

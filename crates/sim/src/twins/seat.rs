@@ -22,12 +22,13 @@ const PROPOSALS_MAX: u64 = 2;
 #[derive(Debug)]
 pub(super) enum SeatEffect {
     Send(Recipients, Box<quorate_consensus::Message>),
-    Decided(Height, BlockId),
+    Decided { height: Height, block: BlockId, ends_epoch: bool },
     Halted(Halt),
 }
 
 /// A machine in its place.
 pub(super) struct Seat {
+    plan: Arc<Plan>,
     pub(super) number: usize,
     pub(super) member: ReplicaId,
     pub(super) machine: Protocol,
@@ -48,8 +49,9 @@ impl Seat {
     /// A machine before its first input.
     pub(super) fn new(number: usize, plan: &Arc<Plan>, ground: &Ground) -> Self {
         let member = plan.member(number);
-        let verifier = ground.verifier();
+        let verifier = ground.verifier(plan);
         Self {
+            plan: Arc::clone(plan),
             number,
             member,
             machine: machine(member, plan, ground, &verifier),
@@ -75,7 +77,7 @@ impl Seat {
         plan: &Arc<Plan>,
         ground: &Ground,
     ) -> Vec<SeatEffect> {
-        self.verifier = ground.verifier();
+        self.verifier = ground.verifier(plan);
         self.machine = machine(self.member, plan, ground, &self.verifier);
         (self.behind, self.request) = (None, None);
         self.start(now)
@@ -148,10 +150,11 @@ impl Seat {
             Output::Decided(decided) => {
                 let height = decided.payload.header.height;
                 // After a restart it decides again what it had decided.
-                if height.0 == self.records.len() as u64 + 1 {
+                if height == self.recorded().next() {
                     self.records.push(decided.record);
                 }
-                said.push(SeatEffect::Decided(height, decided.block));
+                let ends_epoch = decided.payload.ends_epoch();
+                said.push(SeatEffect::Decided { height, block: decided.block, ends_epoch });
             }
             Output::Behind { target, .. } => self.behind = Some(target),
             Output::Misbehaviour(_) | Output::Stable(_) => {}
@@ -168,20 +171,27 @@ impl Seat {
         let body = BodyRef { author: self.member, sequence: request.view.0, digest };
         let bodies = if request.nothing { Vec::new() } else { vec![body] };
         self.stored.extend(bodies.iter().copied());
-        Payload::new(request.height, stamp, bodies)
+        let payload = Payload::new(request.height, stamp, bodies);
+        let ends = self.plan.ends_in(request.view) && !request.nothing;
+        if ends { payload.ending_epoch(digest) } else { payload }
+    }
+
+    /// The last height of which it has the record.
+    fn recorded(&self) -> Height {
+        Height(self.plan.begins_after.0 + self.records.len() as u64)
     }
 
     /// Run of blocks that it has for a machine that decided `after` at `height` and lacks `target`.
     pub(super) fn serve(&self, to: &Self, target: BlockId) -> Option<VerifiedRun> {
-        let (after, height) = (to.machine.state().tip(), to.records.len());
-        let (decided, tail) = match self.records.get(height..) {
+        let (after, height) = (to.machine.state().tip(), to.recorded());
+        let (decided, tail) = match self.records.get(to.records.len()..) {
             Some(newer) if !newer.is_empty() => {
                 (newer[..self.machine.state().servable(newer)].to_vec(), Vec::new())
             }
             _ => (Vec::new(), self.machine.state().tail(after, target)?),
         };
-        let (height, after) = (Height(height as u64), Some(after));
-        let run = VerifiedRun::check(height, after, target, &decided, &tail, &to.verifier).ok()?;
+        let run =
+            VerifiedRun::check(height, Some(after), target, &decided, &tail, &to.verifier).ok()?;
         (!run.is_empty()).then_some(run)
     }
 }

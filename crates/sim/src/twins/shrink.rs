@@ -7,7 +7,7 @@ use super::ground::Ground;
 use super::plan::{OPEN, Plan, PlanFile, in_turn};
 use super::world::Outcome;
 use crate::mutants::{Active, Mutant};
-use quorate_types::View;
+use quorate_types::{Height, View};
 use std::fmt;
 use std::sync::Arc;
 
@@ -73,8 +73,8 @@ impl ShrunkPlan {
 }
 
 /// Simpler plans, boldest first; what costs most to understand goes first.
-const PASSES: [fn(&Plan) -> Vec<Plan>; 5] =
-    [fewer_views, fewer_twins, fewer_restarts, fewer_obstacles, plainer_leaders];
+const PASSES: [fn(&Plan) -> Vec<Plan>; 6] =
+    [fewer_views, fewer_twins, fewer_borders, fewer_restarts, fewer_obstacles, plainer_leaders];
 
 /// Shrinks a plan that breaks `oracle` with this rule left out. `None` when it does not.
 ///
@@ -132,6 +132,11 @@ fn fewer_views(plan: &Plan) -> Vec<Plan> {
 
 fn fewer_twins(plan: &Plan) -> Vec<Plan> {
     vec![with(plan, |p| p.second = false)]
+}
+
+/// The first epoch, and one that does not end.
+fn fewer_borders(plan: &Plan) -> Vec<Plan> {
+    vec![with(plan, |p| p.begins_after = Height(0)), with(plan, |p| p.ends_from = None)]
 }
 
 fn fewer_restarts(plan: &Plan) -> Vec<Plan> {

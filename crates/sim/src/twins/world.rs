@@ -33,8 +33,8 @@ const OVERTAKEN_MAX: usize = 6;
 /// Outcome of one plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The highest height that an honest machine decided.
-    pub height: Height,
+    /// Number of heights that the honest machine furthest ahead decided.
+    pub decided: u64,
     /// The highest view of an honest machine.
     pub view: View,
     /// Number of timers that fired.
@@ -67,6 +67,8 @@ struct World<'a> {
     together: bool,
     decided: BTreeMap<Height, BlockId>,
     heights: [Height; MACHINES],
+    /// The height that ends the epoch, once it is decided.
+    stop: Option<Height>,
     oracles: Oracles,
     order: Rng,
     rings: u32,
@@ -93,7 +95,8 @@ pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
         tail: false,
         together: false,
         decided: BTreeMap::new(),
-        heights: [Height(0); MACHINES],
+        heights: [plan.begins_after; MACHINES],
+        stop: None,
         oracles: Oracles::new(oracles),
         order: Rng::new(plan.number, "twins order", 0),
         rings: 0,
@@ -101,9 +104,10 @@ pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
         trace: blake3::Hasher::new_derive_key("quorate sim twins trace"),
     };
     let verdict = world.run();
+    let decided = |machine: usize| world.heights[machine].0 - plan.begins_after.0;
     let honest = || (0..plan.machines()).filter(|machine| plan.is_honest(*machine));
     Outcome {
-        height: honest().map(|machine| world.heights[machine]).max().unwrap_or_default(),
+        decided: honest().map(decided).max().unwrap_or_default(),
         view: honest().map(|machine| world.seats[machine].view()).max().unwrap_or_default(),
         rings: world.rings,
         messages: world.messages,
@@ -125,17 +129,23 @@ impl World<'_> {
             }
         }
         self.tail = true;
-        let target = self.decided.keys().last().map_or(0, |height| height.0) + TAIL_HEIGHTS;
+        let last = self.decided.keys().last().copied().unwrap_or(self.plan.begins_after);
         let rings_max = self.rings + TAIL_RINGS_MAX;
-        let is_done = |world: &Self| world.together && world.honest_are_at(target);
+        let ends = self.plan.ends_from.is_some();
+        let target = if ends { Height(u64::MAX) } else { Height(last.0 + TAIL_HEIGHTS) };
+        let is_done = |world: &Self| {
+            let together = world.together || ends;
+            together && world.honest_are_at(world.stop.unwrap_or(target))
+        };
         loop {
             self.settle_until(is_done)?;
             if is_done(self) {
                 return Ok(());
             }
             let spent = self.rings >= rings_max || !self.ring()?;
-            if spent && !self.honest_are_at(target) {
-                return broken("progress", format!("{}not at height {target}", self.describe()));
+            if spent && !self.honest_are_at(self.stop.unwrap_or(target)) {
+                let text = if ends { "not at the end".into() } else { format!("not at {target}") };
+                return broken("progress", self.describe() + &text);
             }
             if spent {
                 let text = "no view had all honest members together under an honest leader";
@@ -144,8 +154,8 @@ impl World<'_> {
         }
     }
 
-    fn honest_are_at(&self, height: u64) -> bool {
-        self.honest().all(|machine| self.heights[machine].0 >= height)
+    fn honest_are_at(&self, height: Height) -> bool {
+        self.honest().all(|machine| self.heights[machine] >= height)
     }
 
     fn honest(&self) -> impl Iterator<Item = usize> + use<> {
@@ -216,14 +226,15 @@ impl World<'_> {
         for said in said {
             match said {
                 SeatEffect::Send(to, message) => self.send(machine, to, &message)?,
-                SeatEffect::Decided(height, block) if honest => {
+                SeatEffect::Decided { height, block, ends_epoch } if honest => {
                     self.decided(machine, height, block)?;
+                    self.end(machine, height, ends_epoch)?;
                 }
                 SeatEffect::Halted(halt) if honest => {
                     let replica = self.seats[machine].member;
                     self.oracles.observe(&Observation::Halted { replica, halt: &halt })?;
                 }
-                SeatEffect::Decided(..) | SeatEffect::Halted(_) => {}
+                SeatEffect::Decided { .. } | SeatEffect::Halted(_) => {}
             }
         }
         self.look_around();
@@ -271,6 +282,15 @@ impl World<'_> {
         broken("agreement", format!("at {height} {first} was decided, and {block} by {machine}"))
     }
 
+    /// Nothing is decided behind the height that ends the epoch.
+    fn end(&mut self, machine: usize, height: Height, ends: bool) -> Result<(), Violation> {
+        if let Some(stop) = self.stop.filter(|stop| *stop < height) {
+            return broken("void", format!("machine {machine} decided {height} behind {stop}"));
+        }
+        self.stop = self.stop.or(ends.then_some(height));
+        Ok(())
+    }
+
     fn look_around(&mut self) {
         if !self.tail || self.together {
             return;
@@ -288,7 +308,7 @@ impl World<'_> {
             return Ok(());
         }
         self.restarted[machine] = view;
-        self.heights[machine] = Height(0);
+        self.heights[machine] = self.plan.begins_after;
         let plan = Arc::clone(&self.plan);
         let said = self.seats[machine].restart(self.now, &plan, self.ground);
         self.take(machine, said)

@@ -139,7 +139,7 @@ fn outcome_json(outcome: &Outcome) -> Value {
     json!({
         "held": outcome.verdict.is_ok(),
         "failure": outcome.verdict.as_ref().err().map(failure),
-        "commits": outcome.height.0,
+        "commits": outcome.decided,
         "views": outcome.view.0,
         "timers": outcome.rings,
         "messages": outcome.messages,

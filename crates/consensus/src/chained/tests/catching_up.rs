@@ -93,7 +93,7 @@ fn decided(keys: &Keys, height: u64) -> (DecidedBlock, DecidedBlock) {
     let second = keys.block(2, &keys.certify(&first), height + 1, &[]);
     let third = keys.block(3, &keys.certify(&second), height + 2, &[]);
     let (commit, next) = (keys.certify(&second), keys.certify(&third));
-    (DecidedBlock { block: first, commit }, DecidedBlock { block: second, commit: next })
+    (DecidedBlock::new(first, commit), DecidedBlock::new(second, next))
 }
 
 #[test]

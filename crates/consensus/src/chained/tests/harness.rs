@@ -13,13 +13,13 @@ use crate::{
 use bytes::Bytes;
 use quorate_crypto::mutants;
 use quorate_crypto::{
-    Bitmap, Certificate, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share,
+    Bitmap, Certificate, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share,
     VotingSecret, hash,
 };
 use quorate_types::machine::Halt;
 use quorate_types::{
-    BlockId, BodyRef, Committee, CommitteeFile, Epoch, Height, Machine, Member, Payload, Peer,
-    Purpose, Recipients, Rejected, ReplicaId, Time, Verified, View,
+    Anchor, BlockId, BodyRef, Committee, CommitteeFile, Epoch, Height, Machine, Member, Payload,
+    Peer, Purpose, Recipients, Rejected, ReplicaId, Time, Verified, View,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -56,6 +56,8 @@ pub(crate) struct Keys {
     pub(crate) protocol: ProtocolKind,
     identities: Vec<Arc<IdentitySecret>>,
     voting: Vec<Arc<VotingSecret>>,
+    /// Height that the epoch begins after.
+    pub(crate) anchor: Anchor,
     /// The parents of the blocks that were voted for or certified: what a base is found by.
     parents: RefCell<BTreeMap<BlockId, (View, BlockId)>>,
 }
@@ -100,7 +102,13 @@ impl Keys {
         };
         let committee = Committee::load_simulated(&file, KeyCache::Off).expect("a good file");
         let (protocol, parents) = (ProtocolKind::Jolteon, RefCell::default());
-        Self { committee: Arc::new(committee), protocol, identities, voting, parents }
+        let (committee, anchor) = (Arc::new(committee), Anchor::default());
+        Self { committee, protocol, identities, voting, anchor, parents }
+    }
+
+    /// The same keys in an epoch that begins after this height.
+    pub(crate) fn starting_after(self, anchor: Anchor) -> Self {
+        Self { anchor, ..self }
     }
 
     /// The same keys in a committee that runs this protocol.
@@ -110,7 +118,8 @@ impl Keys {
 
     pub(crate) fn verifier(&self) -> Arc<Verifier> {
         let committee = Arc::clone(&self.committee);
-        Arc::new(Verifier::new(committee, self.protocol, ProposalKey::Identity))
+        let verifier = Verifier::new(committee, self.protocol, ProposalKey::Identity);
+        Arc::new(verifier.starting_after(self.anchor))
     }
 
     pub(crate) fn genesis(&self) -> Qc {
@@ -334,6 +343,11 @@ impl Node {
         self.decided.iter().flat_map(|d| d.payload.bodies.iter().copied()).collect()
     }
 
+    /// Returns `true` if the last decided block is the epoch's last.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.decided.last().is_some_and(|last| last.payload.ends_epoch())
+    }
+
     pub(crate) fn promises(&self) -> Option<SafetyRecord> {
         borsh::from_slice(self.safety.as_ref()?).ok()
     }
@@ -357,6 +371,8 @@ pub(crate) struct Cluster {
     pub(crate) cut: Box<dyn FnMut(&Envelope) -> bool>,
     /// Bodies that clients want ordered; every replica holds them.
     pub(crate) pending: Vec<BodyRef>,
+    /// Change of epoch that the next leader orders.
+    pub(crate) change: Option<Digest>,
     /// Combining jobs that a test holds back, with who asked.
     pub(crate) jobs: Option<Vec<(u16, quorate_types::machine::CombineJob)>>,
     tune: fn(&mut ProtocolConfig),
@@ -392,6 +408,7 @@ impl Cluster {
             wire: VecDeque::new(),
             cut: Box::new(|_| false),
             pending: Vec::new(),
+            change: None,
             jobs: None,
             keys,
             tune,
@@ -485,7 +502,7 @@ impl Cluster {
             while let Some(output) = self.node_mut(id).machine.poll() {
                 self.apply(id, output);
             }
-            let working = self.pending.iter().any(|body| !self.node(id).bodies().contains(body));
+            let working = self.has_work(id);
             if working != self.node(id).working {
                 self.node_mut(id).working = working;
                 self.node_mut(id).machine.handle(now, Input::Work(working));
@@ -495,6 +512,12 @@ impl Cluster {
                 return;
             }
         }
+    }
+
+    fn has_work(&self, id: u16) -> bool {
+        let node = self.node(id);
+        let lacks = self.pending.iter().any(|body| !node.bodies().contains(body));
+        !node.has_ended() && (lacks || self.change.is_some())
     }
 
     fn apply(&mut self, id: u16, output: Output) {
@@ -529,8 +552,9 @@ impl Cluster {
                 }
             }
             Output::Decided(decided) => {
+                let before = self.keys.anchor.height.0;
                 let node = self.node_mut(id);
-                if decided.payload.header.height.0 > node.records.len() as u64 {
+                if decided.payload.header.height.0 > before + node.records.len() as u64 {
                     node.records.push(decided.record.clone());
                 }
                 node.decided.push(decided);
@@ -549,13 +573,15 @@ impl Cluster {
         let Some(request) = self.node(id).request.clone() else { return false };
         let done: BTreeSet<BodyRef> =
             self.node(id).bodies().into_iter().chain(request.carried.iter().copied()).collect();
-        let bodies: Vec<BodyRef> =
-            self.pending.iter().filter(|b| !done.contains(b)).copied().take(1).collect();
-        if bodies.is_empty() && !request.at_once {
+        let bodies = self.pending.iter().filter(|b| !request.nothing && !done.contains(b));
+        let bodies: Vec<BodyRef> = bodies.copied().take(1).collect();
+        let change = self.change.filter(|_| !request.nothing);
+        if bodies.is_empty() && change.is_none() && !request.at_once {
             return false;
         }
         let stamp = request.stamp_floor_ms.max(self.now.as_millis());
-        let payload = Payload::new(request.height, stamp, bodies);
+        let mut payload = Payload::new(request.height, stamp, bodies);
+        payload.header.change = change;
         let now = self.now;
         let node = self.node_mut(id);
         node.request = None;
@@ -607,7 +633,7 @@ impl Cluster {
                 continue;
             }
             let after = self.node(id).machine.tip();
-            let height = self.node(id).records.len();
+            let (before, height) = (self.keys.anchor.height.0, self.node(id).records.len());
             for other in self.up().into_iter().filter(|other| *other != id) {
                 let server = self.node(other);
                 let (decided, tail) = if server.records.len() > height {
@@ -617,7 +643,7 @@ impl Cluster {
                     (Vec::new(), server.machine.tail(after, target).unwrap_or_default())
                 };
                 let run = verify_run(
-                    Height(height as u64),
+                    Height(before + height as u64),
                     Some(after),
                     target,
                     &decided,

@@ -10,6 +10,7 @@ mod checks;
 mod collecting;
 mod costs;
 mod encodings;
+mod epochs;
 mod found_by_simulation;
 pub(crate) mod harness;
 mod reading;
@@ -26,7 +27,7 @@ fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [Row; 23] = [
+    let table: [Row; 27] = [
         (Mutant::VoteWithoutBodies, catching_up::check_no_vote_is_repeated_without_its_bodies),
         (Mutant::AnchorUndecided, catching_up::check_an_anchor_is_decided),
         (Mutant::SkipThreshold, certificates::check_qc_needs_a_quorum),
@@ -50,6 +51,10 @@ fn every_rule_left_out_is_noticed() {
         (Mutant::ChainedCommitGap, voting::check_commit_needs_consecutive_views),
         (Mutant::ChainedNewestFirst, voting::check_commit_needs_consecutive_views),
         (Mutant::VoteWithoutBodies, voting::check_vote_needs_the_bodies),
+        (Mutant::DeliverBeyondStop, epochs::check_delivery_ends_at_the_stop),
+        (Mutant::SignAfterStop, epochs::check_nothing_is_signed_after_the_stop),
+        (Mutant::LadenAfterStop, epochs::check_what_follows_a_stop_orders_nothing),
+        (Mutant::FollowTheStop, epochs::check_a_run_ends_with_the_stop),
     ];
     assert_eq!(unnoticed(&table), Vec::<String>::new(), "rules that no check would miss");
 }

@@ -134,6 +134,7 @@ fn collections_are_as_full_as_they_may_be() {
         ("decided", vec![(1, 256)]),
         ("tallies", vec![(1, 10), (1, 24)]),
         ("reported", vec![(1, 4)]),
+        ("shown_at", vec![(0, 4)]),
         ("new_views", vec![(0, 4)]),
     ]);
     assert_eq!(fill(&cluster), expected);

@@ -16,7 +16,7 @@ use quorate_types::{BlockId, Height, Payload, Rejected};
 fn records(blocks: &[(Block, Qc)], heights: &[usize]) -> Vec<Bytes> {
     let record = |height: &usize| {
         let (block, commit) = (blocks[height - 1].0.clone(), blocks[*height].1.clone());
-        Bytes::from(encode(&DecidedBlock { block, commit }))
+        Bytes::from(encode(&DecidedBlock::new(block, commit)))
     };
     heights.iter().map(record).collect()
 }
@@ -56,7 +56,7 @@ fn nothing_contradicts_the_genesis() {
     let genesis = keys.genesis();
     let first = keys.block(1, &genesis, 0, &[]);
     let second = keys.block(2, &keys.certify(&first), 1, &[]);
-    let record = DecidedBlock { block: first, commit: keys.certify(&second) };
+    let record = DecidedBlock::new(first, keys.certify(&second));
     let run = fetch(&keys, 0, genesis.id, &[Bytes::from(encode(&record))]).expect("linked");
     assert!(!run.conflicts);
 }
@@ -201,7 +201,7 @@ fn a_record_names_its_block_and_holds_its_payload() {
     let keys = &cluster.keys;
     let block = keys.block(1, &keys.genesis(), 1, &[7]);
     let commit = keys.certify(&keys.block(2, &keys.certify(&block), 2, &[]));
-    let record = Bytes::from(encode(&DecidedBlock { block: block.clone(), commit }));
+    let record = Bytes::from(encode(&DecidedBlock::new(block.clone(), commit)));
     let machine: &dyn ProtocolView = &cluster.node(3).machine;
     assert_eq!(machine.record_id(&record), Some(block.id()));
     let payload = Payload::new(Height(1), 0, vec![body(7)]);

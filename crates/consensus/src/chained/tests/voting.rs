@@ -457,7 +457,7 @@ fn a_conflict_with_the_oldest_decision_halts() {
     let mut cluster = Cluster::new();
     let blocks = chain(&cluster, &[1, 2]);
     let (block, commit) = (blocks[0].0.clone(), blocks[1].1.clone());
-    let record = crate::chained::DecidedBlock { block, commit };
+    let record = crate::chained::DecidedBlock::new(block, commit);
     let record = borsh::to_vec(&record).unwrap();
     cluster.feed(3, Input::Installed(record.into()));
     let first = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[99]);

@@ -28,8 +28,8 @@ const GOLDEN: [(&str, &str); 4] = [
     ("genesis", "34b493207c8efaa83f144d1c58a8857375c795c0b6e30db52e5f0b6b04ddc20c"),
     (
         "block after a timeout certificate",
-        "cb1a996ab8a434f9a03948084adc5ef98ea4507c5c1b56b57850ff162a85cfcd",
+        "ba903b7239f270cab2c8f7a8029d810b1c1f14e9697f78593ca3d04a1a1b94c5",
     ),
-    ("vote", "8c2dce1821b08d6378121a35ddd1899d21b5fedcb92437d4c3fa74430044745c"),
-    ("safety record", "76da9cd326f9249b5947aad5267f13b0a796e0216f2dfb36a581101c01c7e78a"),
+    ("vote", "b1cefd2a9c99d5233d7fb40c807dda6b3c2512bd3a8ef3234f9c2f672f6a93cf"),
+    ("safety record", "0680c5652a175ce56fa6a3baae6890dab5e4d3c2f5b43b12fc117e7118fab68e"),
 ];

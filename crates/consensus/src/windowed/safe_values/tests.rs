@@ -1,7 +1,7 @@
 use super::*;
 use crate::windowed::{Proposal, SlotCertificate, null_operation};
 use quorate_crypto::{Aggregate, Certificate, KeyCache, KeyFile, SchemeKind, hash};
-use quorate_types::{CommitteeFile, Epoch, Member};
+use quorate_types::{Anchor, CommitteeFile, Epoch, Member};
 
 const A: &str = "A";
 const B: &str = "B";
@@ -53,7 +53,10 @@ fn change(signer: u16, slow: SlowReport, fast: FastReport) -> Arc<ViewChange> {
 }
 
 fn first(changes: &[Arc<ViewChange>], committee: &Committee) -> SafeValue {
-    safe_values(changes, committee).slots.remove(&Height(1)).unwrap_or(SafeValue::Null)
+    safe_values(changes, committee, Anchor::default())
+        .slots
+        .remove(&Height(1))
+        .unwrap_or(SafeValue::Null)
 }
 
 fn adopted(value: &str) -> SafeValue {
@@ -148,7 +151,7 @@ fn gaps_are_filled_up_to_the_evidence() {
     let mut empty = says(1, None, None).as_ref().clone();
     empty.slots[0].slot = Height(9);
     let changes = [Arc::new(late), Arc::new(empty), says(2, None, None)];
-    let outcome = safe_values(&changes, &committee);
+    let outcome = safe_values(&changes, &committee, Anchor::default());
     assert_eq!(outcome.last, Height(4));
     let chosen: Vec<SafeValue> = outcome.slots.into_values().collect();
     assert_eq!(chosen, [SafeValue::Null, SafeValue::Null, SafeValue::Null, adopted(A)]);
@@ -158,7 +161,7 @@ fn gaps_are_filled_up_to_the_evidence() {
 fn nothing_known_is_nothing_to_do() {
     let committee = committee(4, 0);
     let changes = [says(0, None, None), says(1, None, None), says(2, None, None)];
-    let outcome = safe_values(&changes, &committee);
+    let outcome = safe_values(&changes, &committee, Anchor::default());
     assert_eq!((outcome.last, outcome.slots.len()), (Height(0), 0));
 }
 

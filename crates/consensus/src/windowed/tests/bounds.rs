@@ -242,6 +242,7 @@ fn collections_say_how_full_they_are() {
         ("slots", 2, 256),
         ("recent", 1, 512),
         ("recent_order", 1, 512),
+        ("shown_at", 0, 4),
         ("silent", 0, 4),
         ("answered", 3, 8),
         ("payloads", 1, 6),

@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use super::*;
-use quorate_types::Recipients;
+use quorate_types::{Anchor, Recipients};
 
 /// A member that has executed everything up to the first checkpoint.
 fn at_checkpoint(protocol: ProtocolKind) -> Bench {
@@ -52,7 +52,7 @@ fn what_is_stable_is_not_reported() {
     bench.tell(2, message);
     let outputs = bench.leave_view();
     let change = outputs.view_change();
-    assert_eq!(change.stable_height(), Height(CHECKPOINT_EVERY));
+    assert_eq!(change.stable_height(Anchor::default()), Height(CHECKPOINT_EVERY));
     let slots: Vec<u64> = change.slots.iter().map(|report| report.slot.0).collect();
     assert_eq!(slots, [CHECKPOINT_EVERY + 1]);
 }

@@ -9,6 +9,7 @@ mod cluster;
 mod collecting;
 mod costs;
 mod encodings;
+mod epochs;
 mod fast_path;
 mod harness;
 mod ignored;
@@ -28,8 +29,8 @@ use crate::{Input, Liveness, Output, ProposalKey, ProtocolConfig, ProtocolKind, 
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Dealing, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret, hash};
 use quorate_types::{
-    BlockId, Committee, CommitteeFile, Epoch, Groups, Height, Kind, Machine, Member, Payload, Peer,
-    Purpose, Rejected, ReplicaId, Time, Verified, Verify, View, Weights, deal_keys,
+    Anchor, BlockId, Committee, CommitteeFile, Epoch, Groups, Height, Kind, Machine, Member,
+    Payload, Peer, Purpose, Rejected, ReplicaId, Time, Verified, Verify, View, Weights, deal_keys,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,6 +48,14 @@ fn verifier(protocol: ProtocolKind) -> Arc<Verifier> {
 
 fn verifier_of(protocol: ProtocolKind, members: u8, redundancy: u64) -> Arc<Verifier> {
     verifier_with(protocol, &committee_file(members, redundancy))
+}
+
+/// Of an epoch that begins after this height.
+fn verifier_after(protocol: ProtocolKind, anchor: Anchor) -> Arc<Verifier> {
+    let committee = Committee::load(&committee_file(MEMBERS, 0), KeyCache::Off);
+    let committee = Arc::new(committee.expect("a sound committee"));
+    let verifier = Verifier::new(committee, protocol, ProposalKey::Identity);
+    Arc::new(verifier.starting_after(anchor))
 }
 
 fn verifier_with(protocol: ProtocolKind, file: &CommitteeFile) -> Arc<Verifier> {
@@ -120,7 +129,7 @@ fn machine(config: ProtocolConfig) -> Windowed {
 #[test]
 fn each_rule_left_out_is_noticed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};
-    let checks: [(Mutant, fn()); 20] = [
+    let checks: [(Mutant, fn()); 25] = [
         (Mutant::WindowedAcceptTwice, normal_case::one_value_gets_a_vote),
         (Mutant::WindowedVoteBeforePersist, normal_case::a_vote_follows_its_record),
         (Mutant::VoteWithoutBodies, normal_case::a_vote_waits_for_its_bodies),
@@ -140,6 +149,11 @@ fn each_rule_left_out_is_noticed() {
         (Mutant::FastProofByQuorum, certificates::a_fast_proof_takes_all_but_the_redundant),
         (Mutant::WindowedForgetBase, recovery::slots_of_the_new_view_stay_its_own),
         (Mutant::WindowedAmnesia, recovery::an_accepted_value_stays_accepted),
+        (Mutant::DeliverBeyondStop, epochs::slots_behind_the_stop_are_void),
+        (Mutant::SignAfterStop, epochs::nothing_is_signed_after_the_stop),
+        (Mutant::ProposeBeyondStop, epochs::nothing_is_proposed_behind_a_stop),
+        (Mutant::FollowTheStop, epochs::a_run_ends_with_the_stop),
+        (Mutant::EpochFromZero, epochs::a_view_change_begins_after_the_anchor),
         (Mutant::WindowedSayWithoutBodies, recovery::a_vote_waits_for_bodies_that_were_lost),
     ];
     for (mutant, test) in checks {

@@ -65,6 +65,6 @@ fn members_without_a_twin_make_progress() {
         assert_eq!((plan.machines(), plan.is_honest(plan.twin.index())), (MACHINES - 1, true));
         let outcome = run_plan(&Arc::new(plan), &Ground::of(ProtocolKind::Jolteon));
         assert_eq!(outcome.verdict, Ok(()), "plan {number}");
-        assert!(outcome.height.0 >= 2);
+        assert!(outcome.decided >= 1);
     }
 }

@@ -32,11 +32,11 @@ fn golden_bytes() {
 
 const GOLDEN: [(&str, &str); 8] = [
     ("genesis", "6d8b68c0fc227060affc6a5fc4f05d83871ce5e6bb5eed2c027c75a61b11e984"),
-    ("block", "8dbe4c5013e2426292010a631a14cdbdc39a4273edbe31d17cba3601795caa50"),
-    ("prepare vote", "9c8d9d1bc59330c8a20a7e361db2ecaefa01be98bd7b145bf5002ec60c687774"),
-    ("pre-commit vote", "b2434dbae002a3ddd73ed2af0768c1c3a686b246d826f554804e30c843410e05"),
-    ("commit vote", "6d8729e2e9e0c83241051b048281faf16f3c783fde730a7faa402228677d55e9"),
-    ("precommitQC", "0b665b437161749f0f3eca6549421351d89bf017b5a7c26e29f6adf28c8b756b"),
-    ("new-view", "f5c97118c0430c91fe4e86924bb44683af13428c3477b3339496cb73d9ec576b"),
-    ("safety record", "76639871f9052143fb2d40bed8ce0ce18b717badad27e7325ae5cdf5e4320d04"),
+    ("block", "a1ae06173a419922e09be202f75ab95609ed4a6b60f0941ad057ec9ae006b432"),
+    ("prepare vote", "6b35e0e2a8992707e1856c2bb1ad05053f1feeb167f3c10f7f2eb39f9b306ca1"),
+    ("pre-commit vote", "ecdef48928d6e41060ab19572288a088bb5f6ffef6e89f70cd2ff075533c27a3"),
+    ("commit vote", "229d83579b20ad2ffba9922ec74144eec6e8fd8fac140a1ed92fec5c3f8db207"),
+    ("precommitQC", "11a30a156e175b2e6b602038cd945acba152f906d1fb1c08df889a6e515917f6"),
+    ("new-view", "392e3645b5f7ae01ae53040dc046477a60f2441f84e28186cbb05257dd8eb069"),
+    ("safety record", "251d2538797708a87224c157de47456b81df7e40cb8250dacb7245d90704f887"),
 ];
