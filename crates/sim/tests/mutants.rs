@@ -241,6 +241,8 @@ noticed_by_twins! {
     twins_notice_a_proposal_that_is_not_durable: ChainedProposeBeforePersist breaks "audit" in 4_000;
     twins_notice_a_decision_delivered_newest_first: ChainedNewestFirst breaks "prefix" in 500;
     twins_notice_a_view_entered_without_a_certificate: ChainedEnterUncertified breaks "conduct" in 500;
+    twins_notice_a_void_block_delivered: DeliverBeyondStop breaks "void" in 2_000;
+    twins_notice_a_vote_after_the_stop_block: SignAfterStop breaks "after the end" in 500;
 }
 
 noticed_by_twins! {
@@ -249,6 +251,7 @@ noticed_by_twins! {
     twins_notice_a_second_value_for_a_slot: WindowedAcceptTwice breaks "slots" in 500;
     twins_notice_a_view_change_that_is_not_durable: WindowedChangeBeforePersist breaks "slots" in 2_000;
     twins_notice_a_commit_that_is_not_durable: WindowedCommitBeforePersist breaks "slots" in 2_000;
+    twins_notice_a_vote_after_the_stop_slot: SignAfterStop breaks "after the end" in 500;
 }
 
 noticed_by_twins! {

@@ -243,6 +243,7 @@ impl World<'_> {
 
     fn send(&mut self, from: usize, to: Recipients, message: &Message) -> Result<(), Violation> {
         if self.plan.is_honest(from) {
+            self.check_the_end(from, message)?;
             let replica = self.seats[from].member;
             let message = quorate_engine::Message::Consensus(message.clone());
             let released = Observation::Released { replica, message: &message, tag: 0, bytes: 0 };
@@ -260,6 +261,18 @@ impl World<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whoever decided the stop block signs nothing any more.
+    fn check_the_end(&self, from: usize, message: &Message) -> Result<(), Violation> {
+        let seat = &self.seats[from];
+        let has_ended = self.stop == Some(self.heights[from]);
+        match message.signed_statement(seat.member, &seat.verifier) {
+            Some(said) if has_ended => {
+                broken("after the end", format!("machine {from} signed {said:?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn reaches(&self, view: View, class: MessageClass, from: usize, to: usize) -> bool {
