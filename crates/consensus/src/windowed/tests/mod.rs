@@ -19,6 +19,7 @@ mod protocol_view;
 mod recovery;
 mod retransmission;
 mod runs;
+mod signed_statements;
 mod view_changes;
 mod waits;
 
