@@ -451,7 +451,9 @@ fn a_repair_that_a_crash_interrupted_is_done_again() {
     let mut folder = Folder::written(&promises());
     let sound = folder.copy().open().expect("opened").1;
     cut(&mut folder);
-    let kinds: [fn(u64) -> Fault; 3] = [
+    let kinds: [fn(u64) -> Fault; 4] = [
+        // The start of the new segment is whole, and nothing behind it.
+        |nth| Fault::TearWrite { nth, bytes: 200 },
         |nth| Fault::FailWrite { nth },
         |nth| Fault::FailSync { nth },
         |nth| Fault::FailDirectorySync { nth },
@@ -530,4 +532,34 @@ fn the_copy_is_rewritten_seldom() {
     // A byte counts as its file is made and as it is written: 147,104 of them, and 192,136 where
     // half as much has to be appended in between.
     assert!(appended < 160_000, "{appended} bytes");
+}
+
+/// ★ A promise that was in the copy before it was in the log replaces the one before it there: when
+/// a power cut takes it from the log, and that one decays, it is what the copy has.
+#[test]
+fn a_copy_that_is_ahead_takes_no_promise_back() {
+    let folder = Folder::default();
+    let config = LogConfig { segment_bytes: 4 << 20, ..SMALL };
+    let open = || {
+        let [log, bodies] = [&folder.log, &folder.bodies].map(|disk| Box::new(disk.clone()));
+        let copy: Box<dyn Disk> = Box::new(folder.copy.clone());
+        let safeguards = Safeguards { copy: Some(copy), witnessed: None };
+        Journal::open_guarded(log, bodies, &Owner::nobody(), config.clone(), None, safeguards)
+    };
+    let (mut journal, _, _) = open().expect("opened");
+    for promise in [safety(b"old"), slot(7, b"1"), safety(b"newer"), slot(7, b"2")] {
+        write_and_commit(&mut journal, &[promise]).expect("works");
+    }
+    journal.close().expect("works");
+    // Nothing of it is committed, but for what filled a segment of the copy.
+    let ahead = [7; 600_000];
+    journal.write(&safety(&ahead)).expect("buffered");
+    journal.write(&slot(8, &ahead)).expect("buffered");
+    drop(journal);
+    folder.log.crash(&mut || true);
+    // The records before the newer promise have 168, 64 + 8 and 64 + 8 bytes.
+    folder.log.flip("log-000000000001", 168 + 72 + 72 + 64, 1);
+    let (_, recovery, findings) = open().expect("opened");
+    assert_eq!((findings.set_back, findings.records_damaged), (None, 1));
+    assert_eq!(recovery.safety.as_deref(), Some(&ahead[..]));
 }
