@@ -540,13 +540,13 @@ fn the_copy_is_rewritten_seldom() {
 fn a_copy_that_is_ahead_takes_no_promise_back() {
     let folder = Folder::default();
     let config = LogConfig { segment_bytes: 4 << 20, ..SMALL };
-    let open = || {
+    let open = |folder: &Folder| {
         let [log, bodies] = [&folder.log, &folder.bodies].map(|disk| Box::new(disk.clone()));
         let copy: Box<dyn Disk> = Box::new(folder.copy.clone());
         let safeguards = Safeguards { copy: Some(copy), witnessed: None };
         Journal::open_guarded(log, bodies, &Owner::nobody(), config.clone(), None, safeguards)
     };
-    let (mut journal, _, _) = open().expect("opened");
+    let (mut journal, _, _) = open(&folder).expect("opened");
     for promise in [safety(b"old"), slot(7, b"1"), safety(b"newer"), slot(7, b"2")] {
         write_and_commit(&mut journal, &[promise]).expect("works");
     }
@@ -557,9 +557,12 @@ fn a_copy_that_is_ahead_takes_no_promise_back() {
     journal.write(&slot(8, &ahead)).expect("buffered");
     drop(journal);
     folder.log.crash(&mut || true);
+    let (_, recovery, findings) = open(&folder.copy()).expect("opened");
+    assert_eq!(findings, Findings::default(), "the log is whole");
+    assert_eq!(recovery.safety.as_deref(), Some(&b"newer"[..]), "nobody acted on more");
     // The records before the newer promise have 168, 64 + 8 and 64 + 8 bytes.
     folder.log.flip("log-000000000001", 168 + 72 + 72 + 64, 1);
-    let (_, recovery, findings) = open().expect("opened");
+    let (_, recovery, findings) = open(&folder).expect("opened");
     assert_eq!((findings.set_back, findings.records_damaged), (None, 1));
     assert_eq!(recovery.safety.as_deref(), Some(&ahead[..]));
 }
