@@ -159,3 +159,16 @@ pub struct UnknownName {
     /// The names there are.
     pub choices: &'static str,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SchemeKind;
+
+    /// Whoever relies on the names in a certificate asks first: of dealt keys they prove nothing.
+    #[test]
+    fn certificates_of_dealt_keys_prove_no_signers() {
+        let proves = |kind: SchemeKind| kind.proves_signers();
+        assert!([SchemeKind::Ed25519, SchemeKind::Bls].into_iter().all(proves));
+        assert!(!proves(SchemeKind::BlsThreshold));
+    }
+}

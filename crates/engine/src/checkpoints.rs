@@ -99,6 +99,7 @@ impl Checkpoints {
     /// ★ Signs no more, and drops what has not left: its records are older than its signatures.
     pub(crate) fn stop_signing(&mut self) {
         self.signs = false;
+        self.send_at = None;
         self.outbox.clear();
     }
 

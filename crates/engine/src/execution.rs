@@ -295,6 +295,9 @@ impl Execution {
     /// ★ Signs no more, and drops what has not left: its records are older than its signatures.
     pub(crate) fn stop_signing(&mut self) {
         self.signs = false;
+        self.open.values_mut().filter_map(|open| open.executed.as_mut()).for_each(|own| {
+            own.send_at = None;
+        });
         self.outbox.clear();
     }
 

@@ -77,15 +77,11 @@ impl Witnessed {
         if self.questions.iter().any(|(known, _)| *known == question) {
             return;
         }
-        let oldest =
-            (self.questions.len() == QUESTIONS_MAX).then(|| self.questions.last()).flatten();
-        if oldest.is_some_and(|(oldest, _)| question.start() < oldest.start()) {
-            return;
-        }
+        let oldest = self.questions.get(QUESTIONS_MAX - 1);
         let answered_at = oldest.and_then(|(_, answered_at)| *answered_at);
-        self.questions.truncate(QUESTIONS_MAX - 1);
         self.questions.push((question, answered_at));
         self.questions.sort_by_key(|(known, _)| std::cmp::Reverse(known.start()));
+        self.questions.truncate(QUESTIONS_MAX);
     }
 
     /// Time of the last answer to the question of this start.

@@ -113,6 +113,18 @@ mod tests {
         assert!(!refused(&[(1, 300), (2, 300), (3, 200), (4, 1)], 3));
     }
 
+    /// Equal parts are counted with one for a client that is not there yet.
+    #[test]
+    fn a_client_with_its_part_and_no_more_is_let_into_the_last_eighth() {
+        let others = [(2, 400), (3, 400)];
+        let with = |own| [&[(1, own)][..], &others].concat();
+        assert!(!refused(&with(255), 1), "a quarter of four");
+        assert!(refused(&with(256), 1), "more than that");
+        let full: BTreeMap<u16, usize> = (0..1_024).map(|client| (client, 1)).collect();
+        assert!(!must_leave_room(&full, &2_000, (1_024, 1_024)), "it holds nothing to leave");
+        assert!(must_leave_room(&full, &0, (1_024, 1_024)));
+    }
+
     #[test]
     fn every_reason_has_its_place() {
         for (place, refusal) in Refusal::ALL.into_iter().enumerate() {

@@ -149,3 +149,43 @@ impl StorageError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{STATE_FULL, STATE_REFUSED, StorageError};
+    use crate::WantsRoom;
+    use quorate_types::service::StateError;
+    use std::io;
+
+    fn of(kind: io::ErrorKind) -> StorageError {
+        StorageError::io("write", "log-1".to_owned(), &kind.into())
+    }
+
+    /// What finds no room is told apart from what is broken, in both kinds of store.
+    #[test]
+    fn want_of_room_is_told_apart() {
+        let state = |text: &str| StorageError::State(StateError(text.to_owned()));
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            assert!(of(kind).is_full() && of(kind).wants_room(), "{kind:?}");
+        }
+        let broken = of(io::ErrorKind::BrokenPipe);
+        assert!(!broken.is_full() && !broken.wants_room());
+        assert!(matches!(broken, StorageError::Io { .. }), "{broken}");
+        assert!(state(STATE_FULL).is_full() && !state(STATE_FULL).wants_room(), "it is over");
+        assert!(!state(STATE_REFUSED).is_full());
+        let busy = of(io::ErrorKind::ResourceBusy);
+        assert_eq!(busy, StorageError::InUse { directory: "log-1".to_owned() });
+    }
+
+    /// A state that says other things than it did is made again; one whose file the system does
+    /// not read is not.
+    #[test]
+    fn only_a_state_that_was_read_is_damaged() {
+        let state = |text: &str| StorageError::State(StateError(text.to_owned()));
+        assert!(state("its file is damaged (page 7)").is_damaged_state());
+        assert!(StorageError::StateDamaged { entry: "session" }.is_damaged_state());
+        for other in [state(STATE_FULL), state(STATE_REFUSED), of(io::ErrorKind::BrokenPipe)] {
+            assert!(!other.is_damaged_state(), "{other}");
+        }
+    }
+}

@@ -145,7 +145,7 @@ impl Journal {
         let standing = judge(&records, damage.as_ref(), found.repaired, copy.as_ref(), witnessed)?;
         let mut findings = Findings {
             records_damaged: damage.as_ref().map_or(0, Salvaged::records),
-            promises_restored: restore(&mut found, &copy, damage.as_ref(), standing),
+            promises_restored: restore(&mut found, &records, &copy, damage.as_ref(), standing),
             ..Findings::default()
         };
         let bodies = open_bodies(bodies, owner, config, &mut found, &mut findings)?;
@@ -441,17 +441,22 @@ fn append_record(log: &mut Log, kind: RecordKind, bytes: &Bytes) -> Result<Locat
     }
 }
 
-/// Takes from the copy what the log lacks; returns how many kinds of promises.
+/// Takes from the copy what a damaged log lacks, what never reached it too: a copy has the newest
+/// of a kind alone, so that nothing else makes up for the one before. Returns how many kinds of
+/// promises.
 fn restore(
     found: &mut Collected,
+    log: &Log,
     copy: &Option<PromiseCopy>,
     damage: Option<&Salvaged>,
     standing: Standing,
 ) -> u64 {
     let (Some(copy), Standing::Sound { cut_at }) = (copy, standing) else { return 0 };
+    let is_damaged = damage.is_some() || cut_at.is_some();
     let gaps = damage.map_or(&[][..], |damage| &damage.missing);
     found.restore(copy, |sequence| {
-        cut_at.is_some_and(|at| sequence >= at) || gaps.iter().any(|gap| gap.contains(&sequence))
+        let is_beyond = is_damaged && sequence >= log.sequence();
+        is_beyond || gaps.iter().any(|gap| gap.contains(&sequence))
     })
 }
 

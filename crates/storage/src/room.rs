@@ -51,11 +51,20 @@ impl RoomConfig {
     #[must_use]
     pub fn reserve_in(&self, folder: &Path) -> u64 {
         let part = || {
-            let size = statvfs(folder).map_or(0, |system| system.f_blocks * system.f_frsize);
-            (size / RESERVE_PART).min(RESERVE_BYTES_MAX)
+            default_reserve(statvfs(folder).map_or(0, |system| system.f_blocks * system.f_frsize))
         };
         self.reserve_bytes.unwrap_or_else(part)
     }
+}
+
+/// Bytes of the reserve on a file system of this size, where none are configured.
+fn default_reserve(size: u64) -> u64 {
+    (size / RESERVE_PART).min(RESERVE_BYTES_MAX)
+}
+
+/// Pause after so many failed attempts.
+fn pause_after(attempts: u32) -> Duration {
+    PAUSE_MIN * (1 << attempts.min(PAUSE_DOUBLINGS_MAX))
 }
 
 /// Room as it was found.
@@ -297,7 +306,7 @@ impl Room {
     /// Waits at least once, then for as long as there is visibly too little in this place: another
     /// file system may stay full. A quota is not visible: longer with each attempt.
     fn pause(&self, attempts: u32, place: &str, bytes: u64) {
-        let pause = PAUSE_MIN * (1 << attempts.min(PAUSE_DOUBLINGS_MAX));
+        let pause = pause_after(attempts);
         while self.rest(pause) && self.free_at(place) < bytes {}
     }
 

@@ -546,3 +546,16 @@ fn a_learner_of_a_committee_of_one_gets_its_bodies() {
     assert_eq!(bodies.due(Time(0)), [Fetch::Request(ReplicaId(0), vec![wanted])]);
     assert!(bodies.deadline(Time(0)) > Some(Time(0)), "and it waits for the answer");
 }
+
+/// How long a height took is counted from the first of its bodies that was not ordered before.
+#[test]
+fn the_oldest_arrival_is_that_of_a_body_that_was_not_decided() {
+    let (mut bodies, [ordered, old, young]) = (bodies(), [1, 2, 3].map(|at| body(1, at, 10)));
+    for (at, body) in [(5, &ordered), (7, &old), (9, &young)] {
+        assert!(bodies.take(Time(at), ReplicaId(1), body));
+    }
+    bodies.decide(&[ordered.reference]);
+    let names = [&young, &ordered, &old].map(|body| body.reference);
+    assert_eq!(bodies.oldest_arrival(&names), Some(Time(7)));
+    assert_eq!(bodies.oldest_arrival(&[ordered.reference, name(2, 1)]), None, "not here");
+}

@@ -211,3 +211,17 @@ fn rules_left_out_are_noticed() {
     assert_noticed(Mutant::CheckpointTrustOwn, check_a_wrong_state_is_noticed);
     assert_noticed(Mutant::CheckpointByFew, check_few_keep_nothing);
 }
+
+/// ★ Its records are older than its signatures: no share leaves that waited, and none is signed.
+#[test]
+fn a_member_that_stops_signing_shares_no_checkpoint() {
+    let mut net = TestNetwork::new();
+    let member = &mut net.members[0];
+    member.executed(net.now, &header(EVERY, 1));
+    member.stop_signing();
+    assert!(member.poll().is_none(), "it had not left");
+    assert_eq!(member.deadline(), None, "nothing is to be sent again");
+    member.executed(net.now, &header(2 * EVERY, 1));
+    member.due(net.now + Settings::default().timeout());
+    assert!(member.poll().is_none() && member.deadline().is_none());
+}

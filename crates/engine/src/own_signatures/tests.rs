@@ -1,7 +1,7 @@
 //! Answers to a member's question: nothing in them is taken on trust.
 
 use super::*;
-use crate::testing::{config, content, identity, verifier, voting};
+use crate::testing::{config, content, identity, verifier, voting, weighted};
 use crate::{Incoming, Settings, Verifier};
 use quorate_consensus::chained::Phase;
 use quorate_consensus::{StatementProof, windowed};
@@ -67,6 +67,7 @@ fn only_what_the_member_signed_is_taken_for_its_own() {
     let foreign = SignedStatement { statement: Statement::Prepare(value), ..alone(3) };
     let rule = Err(Rejected::RuleBroken("a statement is of the committee's protocol"));
     assert_eq!(check(vec![], vec![foreign]), rule);
+    assert_eq!(check(vec![], vec![alone(3); OWN_STATEMENTS_MAX]), Ok(()));
     let many = vec![alone(3); OWN_STATEMENTS_MAX + 1];
     assert_eq!(check(vec![], many), Err(Rejected::TooLarge("a member's own signatures")));
 }
@@ -143,4 +144,28 @@ fn whoever_asks_all_the_time_is_answered_as_often_as_starts_that_wait() {
     assert_eq!(answers(|number| 1_000 - number), 22, "each start an older one");
     let other = kept.answer(Time(0), (ReplicaId(2), question(0)), Vec::new);
     assert!(other.is_some(), "another's questions are its own");
+}
+
+/// A question of the same start is answered again once half a wait has passed, and not before.
+#[test]
+fn a_question_is_answered_again_after_half_a_wait() {
+    let mut kept = OwnSignatures::new(&config(0, Settings::default()));
+    let question = OwnQuestion { incarnation: 1, started_ms: 1, signature: Signature([0; 64]) };
+    let pause = kept.retry / 2;
+    let mut is_answered =
+        |at: Time| kept.answer(at, (SIGNER, question.clone()), Vec::new).is_some();
+    assert!(is_answered(Time(0)));
+    assert!(!is_answered(Time(0) + (pause - Duration::from_micros(1))));
+    assert!(is_answered(Time(0) + pause));
+}
+
+/// Whoever weighs so much that the others are fewer than `weak` needs those that are not faulty.
+#[test]
+fn a_heavy_member_needs_as_much_as_answers_without_the_faulty() {
+    for (weights, needed) in [(&[1, 1, 1, 1][..], 2), (&[4, 1, 1, 1], 1)] {
+        let (committee, settings) = (weighted(weights), Settings::default());
+        let verifier = Arc::new(Verifier::new(committee, &settings));
+        let config = ReplicaConfig { verifier, ..config(0, settings) };
+        assert_eq!(OwnSignatures::new(&config).needed(), needed, "{weights:?}");
+    }
 }

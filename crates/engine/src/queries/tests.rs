@@ -216,3 +216,20 @@ fn one_client_does_not_take_all_places() {
     assert_eq!(accept_of(&mut queries, other(1), 1), Ok(()));
     assert_eq!(flood(&mut queries), UNDER_WAY_MAX / 2, "half, beside another");
 }
+
+/// A client's places come back one by one.
+#[test]
+fn each_answer_gives_one_place_back() {
+    let (mut queries, mut execution) = (PendingQueries::default(), execution());
+    execute(&mut execution, 3);
+    certify(&mut execution, 3);
+    let flood = |queries: &mut PendingQueries| {
+        (0..).take_while(|id| accept_of(queries, customer(), *id).is_ok()).count()
+    };
+    assert_eq!(flood(&mut queries), UNDER_WAY_MAX / 8 * 7);
+    for _ in 0..3 {
+        let job = queries.poll_job().expect("put to the service");
+        answer(&mut queries, &execution, &job, 3);
+        assert_eq!(flood(&mut queries), 1);
+    }
+}

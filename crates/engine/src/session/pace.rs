@@ -160,6 +160,8 @@ mod tests {
         let ms = Duration::from_millis;
         let mut times = AnswerTime::default();
         assert_eq!(times.late_after(LEAST), LEAST / 4);
+        times.measured(ms(20));
+        assert_eq!(times.late_after(LEAST), ms(20 + 4 * 10), "one alone may be off by half");
         (0..50).for_each(|_| times.measured(ms(20)));
         assert_eq!(times.late_after(LEAST).as_millis(), 40, "steady: twice as long");
         (0..50).for_each(|count| times.measured(ms(if count % 2 == 0 { 10 } else { 60 })));

@@ -585,7 +585,8 @@ fn when_all_disks_are_full_callers_are_told_and_the_request_goes_on() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].1, Busy::DISK_NEARLY_FULL);
     assert_eq!(session.pending(), 0, "nobody waits");
-    assert!(session.next_timeout() > Some(Time(1)), "after a pause");
+    let pause = Duration::from_millis(8 * 25);
+    assert_eq!(session.next_timeout(), Some(Time(1) + pause), "after a pause that doubles");
     assert_eq!(ring(&mut session).len(), 1, "it is sent again");
     for from in [2, 3] {
         answer(&mut session, Time(9_000_000), from, &reply(from, 5, 1, &[9]));
@@ -988,4 +989,140 @@ fn what_a_spent_number_answers_is_sent_under_another() {
         };
         assert!(matches!(result, CallResult::Completed(_)), "{result:?}");
     }
+}
+
+/// Where one request was answered and another was refused: the number that is used again for a
+/// third is answered by what it came to itself, and by nothing else.
+fn reused() -> (Session, Request, Request) {
+    let mut session = session();
+    submit(&mut session, Time(0), 1, 10);
+    let refused = sent(&mut session).remove(0).1;
+    (1..3).for_each(|from| answer(&mut session, Time(1), from, &not_admitted(&refused)));
+    assert!(matches!(session.poll(), Some(SessionEffect::Return { tag: 1, .. })));
+    submit(&mut session, Time(2), 2, 20);
+    let next = sent(&mut session).remove(0).1;
+    assert_eq!(next.sequence, refused.sequence);
+    (session, refused, next)
+}
+
+/// ★ What took effect under a number that was used again is not sent a second time.
+#[test]
+fn a_request_with_a_used_number_that_took_effect_is_done() {
+    let (mut session, _, next) = reused();
+    (1..3).for_each(|from| {
+        answer(&mut session, Time(3), from, &reply(from, next.sequence, 9, &[7]));
+    });
+    assert_eq!(drained(&mut session), (vec![], 1), "done, and nothing is sent");
+    assert_eq!(session.pending(), 0);
+}
+
+/// A refusal by the state machine is a result, and no reason to send the request again.
+#[test]
+fn a_request_that_was_refused_as_it_was_executed_is_done() {
+    let mut session = asked_once(committee(), Time(0));
+    (1..3).for_each(|from| answer(&mut session, Time(1), from, &refusal_of(from, 5, 9)));
+    assert_eq!(drained(&mut session), (vec![], 1), "done, and nothing is sent");
+}
+
+/// A certificate over what another request with the number came to moves a request to the next
+/// number if the number was used before; a liar's must not move one whose number was not.
+#[test]
+fn a_certified_reply_to_another_request_moves_only_who_has_a_used_number() {
+    let (mut session, refused, next) = reused();
+    let others = Message::CertifiedReply(Box::new(certified(&refused, one_result())));
+    answer(&mut session, Time(3), 1, &others);
+    let again = sent(&mut session).remove(0).1;
+    assert_ne!(again.sequence, next.sequence);
+    assert_eq!(again.operations, next.operations);
+
+    let mut session = asked_once(committee(), Time(0));
+    let chain = committee().chain();
+    let other = Request::sign(&client(), chain, 5, &[Bytes::from_static(b"other")]);
+    let reply = certified(&other.expect("within limits"), one_result());
+    answer(&mut session, Time(1), 3, &Message::CertifiedReply(Box::new(reply)));
+    assert_eq!((drained(&mut session), session.pending()), ((vec![], 0), 1));
+}
+
+/// ★ What a learner says is not admitted is as if nothing had come.
+#[test]
+fn a_learner_refuses_nothing_for_members() {
+    let mut session = session();
+    submit(&mut session, Time(0), 1, 10);
+    let request = sent(&mut session).remove(0).1;
+    let said = receive(&not_admitted(&request), Peer::Replica(ReplicaId(1))).expect("good");
+    session.handle(Time(1), SessionEvent::Message { from: ReplicaId(4), message: said });
+    answer(&mut session, Time(1), 2, &not_admitted(&request));
+    assert_eq!((drained(&mut session), session.pending()), ((vec![], 0), 1));
+}
+
+/// What somebody has answered was executed: it lacks further answers, which are not to be had from
+/// another member's first look at it.
+#[test]
+fn what_was_answered_does_not_go_elsewhere_with_what_a_dead_member_was_asked() {
+    let mut session = asked_once(committee(), Time(0));
+    let soon = Time(0) + LATE / 2;
+    (0..3).for_each(|tag| submit(&mut session, soon, tag, Request::BYTES_MAX));
+    assert_eq!(sent(&mut session).len(), 3);
+    answer(&mut session, soon, 3, &reply(3, 7, 1, &[7]));
+    assert_eq!(ring(&mut session), [2]);
+    let now = Time(0) + LATE;
+    [0, 2].into_iter().for_each(|from| answer(&mut session, now, from, &reply(from, 5, 1, &[7])));
+    let moved: Vec<_> =
+        sent(&mut session).into_iter().map(|(to, request)| (to, request.sequence)).collect();
+    assert_eq!(moved, [(2, 6), (2, 8)]);
+}
+
+/// All copies are another request's: this one's come when that one is done.
+#[test]
+fn a_late_request_waits_for_room_for_its_copies() {
+    let committee = weighted(&[1; 67]);
+    let mut session = asked_once(Arc::clone(&committee), Time(0));
+    let soon = Time(0) + LATE / 2;
+    submit(&mut session, soon, 43, Request::BYTES_MAX);
+    assert_eq!(sent(&mut session).len(), 1);
+    assert_eq!(ring(&mut session).len(), 22, "of the first");
+    let second = session.next_timeout().expect("it is late");
+    assert_eq!(second, soon + LATE);
+    session.handle_timeout(Time(0) + 2 * LATE);
+    let copies: Vec<u64> = sent(&mut session).iter().map(|(_, request)| request.sequence).collect();
+    assert_eq!(copies, [5; 42], "the first one's fill the room");
+    let done = Time(0) + 2 * LATE + DELAY;
+    let mut say = |from: u8, message: &Message| {
+        let from = ReplicaId(u16::from(from));
+        let verifier = Verifier::for_client(Arc::clone(&committee));
+        let message = Verified::check(content(message), Peer::Replica(from), &verifier);
+        let message = message.expect("a good message");
+        session.handle(done, SessionEvent::Message { from, message });
+    };
+    say(1, &busy(999));
+    (2..26).for_each(|from| say(from, &reply_in(&committee, from, 5, 1, &[7])));
+    assert_eq!(drained(&mut session), (vec![], 1));
+    let asked = ring(&mut session);
+    assert_eq!(asked.len(), 22, "as many as make an honest one certain");
+}
+
+#[test]
+fn a_vouched_session_carries_the_voucher() {
+    let (vouching, key) = (identity(9), client().public());
+    let chain = committee().chain();
+    let vouched = config(committee()).vouched_by(&vouching);
+    let voucher = vouched.sessions[0].voucher.as_ref().expect("its sessions have one");
+    assert_eq!(voucher.client, vouching.public());
+    assert_eq!(voucher.check(chain, &key), Ok(()));
+}
+
+/// What a member refused went to the next one by itself: it is not moved with what a silent one was
+/// asked.
+#[test]
+fn what_was_refused_does_not_go_elsewhere_with_what_a_dead_member_was_asked() {
+    let mut session = asked_once(committee(), Time(0));
+    answer(&mut session, Time(1), 1, &busy(5));
+    let now = session.next_timeout().expect("after a pause");
+    assert_eq!(ring(&mut session), [2]);
+    session.handle(now, SessionEvent::Query { tag: 7, query: Bytes::from_static(b"why") });
+    assert_eq!(queried(&mut session), [(2, 0)]);
+    session.handle_timeout(now + LATE);
+    assert_eq!(queried(&mut session), [(3, 0)]);
+    answer(&mut session, now + LATE, 3, &answered(0, b"why"));
+    assert_eq!(drained(&mut session), (vec![], 1), "the query is answered, and no more is sent");
 }

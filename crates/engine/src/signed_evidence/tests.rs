@@ -73,6 +73,7 @@ fn the_first_evidence_of_a_member_and_rule_is_kept() {
     assert!(!log.take(votes((6, 1), (6, 2)).expect("they conflict"), verifier.consensus()));
     let kept: Vec<_> = log.iter().collect();
     assert_eq!(kept, [(LIAR, Rule::DoubleVote, &first)]);
+    assert_eq!(log.occupancy(4).map(|one| (one.entries, one.bound)), [(1, 4 * 3), (1, 4)]);
     assert_eq!(log.since(&before).count(), 0);
     assert_eq!(log.since(&EvidenceLog::default()).count(), 1);
 }

@@ -98,3 +98,58 @@ fn a_damaged_entry_is_an_error() {
     let opened = Archive::open(Box::new(disk), &Owner::nobody(), config(u64::MAX), |_, _| Ok(()));
     assert!(matches!(opened, Err(StorageError::Corrupt { .. })), "{opened:?}");
 }
+
+/// Entries are found from the nearest place that is kept: every 64th, and the first of a segment.
+#[test]
+fn few_places_are_kept_and_every_entry_is_found() {
+    let disk = MemoryDisk::new();
+    let (mut archive, _) = open(&disk, u64::MAX);
+    fill(&mut archive, 500);
+    let kept = |archive: &Archive| archive.places.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+    let places = kept(&archive);
+    let firsts = archive.segments.len();
+    assert!(firsts > 5 && places.len() <= firsts + 8, "{places:?}");
+    assert!((0..500).step_by(64).all(|number| places.contains(&number)), "{places:?}");
+    assert_eq!(archive.stats().records, 500);
+    assert_eq!(format!("{archive:?}"), "Archive(0 to 500)");
+    drop(archive);
+    assert_eq!(kept(&open(&disk, u64::MAX).0), places, "the same after a restart");
+}
+
+/// ★ Nothing goes that no checkpoint covers: a segment stays as long as it has an entry from there
+/// on, and no more goes than the retention asks for.
+#[test]
+fn a_segment_with_an_entry_that_is_not_covered_stays() {
+    let filled = || {
+        let disk = MemoryDisk::new();
+        let (mut archive, _) = open(&disk, 3 * SEGMENT);
+        fill(&mut archive, 400);
+        archive
+    };
+    let firsts: Vec<u64> = {
+        let archive = filled();
+        let first = |segment| archive.places.iter().find(|(_, at)| at.segment == segment);
+        archive.segments.keys().map(|segment| first(*segment).expect("some").0).collect()
+    };
+    assert!(firsts.len() > 5, "{firsts:?}");
+    for (covered, oldest) in [
+        (firsts[1] - 1, 0),
+        (firsts[1], firsts[1]),
+        (firsts[2] - 1, firsts[1]),
+        (firsts[2], firsts[2]),
+    ] {
+        let mut archive = filled();
+        archive.prune_below(covered).expect("prunes");
+        assert_eq!(archive.oldest(), oldest, "covered up to {covered}");
+    }
+    let mut archive = filled();
+    let (used, before) = (archive.log.used_bytes(), archive.log.full().collect::<Vec<_>>());
+    archive.prune_below(400).expect("prunes");
+    let mut needed = 0;
+    let mut left = used;
+    while left > 3 * SEGMENT {
+        left -= before[needed].1;
+        needed += 1;
+    }
+    assert_eq!(archive.oldest(), firsts[needed], "and no more than it must");
+}

@@ -94,3 +94,43 @@ fn somebody_else_s_checkpoint_is_refused_and_left() {
     disk.clone().write(&manifest.name(), &manifest.encode()).expect("writes");
     assert_eq!(open(&somebody).expect("opens").sequence(), 10);
 }
+
+/// Parts are filled as far as whole items go, and counted.
+#[test]
+fn parts_are_filled_with_whole_items() {
+    let disk = MemoryDisk::new();
+    let mut checkpoints =
+        Checkpoints::open(Box::new(disk.clone()), &Owner::nobody()).expect("opens");
+    assert_eq!(checkpoints.bytes(), 0);
+    assert_eq!(format!("{checkpoints:?}"), "Checkpoints(up to 0)");
+    let item = vec![7; PART_BYTES / 4];
+    checkpoints.write(9, |writer| (0..9).try_for_each(|_| writer.push(&item))).expect("writes");
+    let length = |number| disk.open(&part_name(9, number)).expect("there").length().expect("known");
+    let most = (HASH_BYTES + PART_BYTES) as u64;
+    assert_eq!([0, 1].map(length), [most; 2]);
+    assert_eq!(length(2), (HASH_BYTES + PART_BYTES / 4) as u64);
+    assert_eq!(checkpoints.bytes(), 3 * PART_BYTES as u64);
+    assert_eq!(format!("{checkpoints:?}"), "Checkpoints(up to 9)");
+}
+
+/// What a crash left of one that had no name yet goes; what is not a checkpoint's stays.
+#[test]
+fn remains_are_removed_and_other_files_are_not() {
+    let mut disk = MemoryDisk::new();
+    for name in [UNNAMED, "part-00000000000000000003-000000", "notes"] {
+        disk.write(name, b"remains").expect("written");
+    }
+    Checkpoints::open(Box::new(disk.clone()), &Owner::nobody()).expect("opens");
+    assert_eq!(disk.list().expect("lists"), ["notes"]);
+}
+
+/// A manifest under another's name is none.
+#[test]
+fn a_manifest_stands_under_its_own_name() {
+    let mut disk = MemoryDisk::new();
+    let manifest = Manifest { sequence: 10, parts: 0 };
+    let name = Manifest { sequence: 11, parts: 0 }.name();
+    disk.write(&name, &manifest.encode()).expect("written");
+    let opened = Checkpoints::open(Box::new(disk), &Owner::nobody());
+    assert!(matches!(opened, Err(StorageError::Corrupt { .. })), "{opened:?}");
+}

@@ -1,5 +1,5 @@
-use super::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};
-use crate::StorageError;
+use super::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk, RoomyDisk};
+use crate::{Room, StorageError};
 use std::io;
 use std::sync::Arc;
 
@@ -26,6 +26,15 @@ fn files_keep_their_length_and_start_as_zeroes(disk: &mut dyn Disk) {
     let error = again.read_at(999, &mut past_the_end).expect_err("too short");
     assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
 
+    disk.write("c", b"whole").expect("written");
+    let written = disk.open("c").expect("there");
+    assert_eq!((written.length().expect("known"), read(&written, 0, 5)), (5, b"whole".to_vec()));
+    disk.rename("c", "d").expect("renamed");
+    assert_eq!(read(&disk.open("d").expect("there"), 0, 5), b"whole");
+    assert_eq!(disk.list().expect("listed"), ["a", "b", "d"]);
+    disk.remove("d").expect("removed");
+    assert!(disk.locate("b").ends_with('b'), "{}", disk.locate("b"));
+
     disk.create("b", 20).expect("replaced");
     assert_eq!(read(&disk.open("b").expect("opened"), 0, 20), vec![0; 20]);
     disk.remove("b").expect("removed");
@@ -43,6 +52,52 @@ fn a_real_disk_is_a_disk() {
     let directory = tempfile::tempdir().expect("made");
     let mut disk = RealDisk::open(directory.path()).expect("opened");
     files_keep_their_length_and_start_as_zeroes(&mut disk);
+}
+
+#[test]
+fn a_disk_over_another_is_a_disk() {
+    let memory = MemoryDisk::new();
+    let mut faulty = FaultyDisk::new(memory.clone(), Vec::new());
+    files_keep_their_length_and_start_as_zeroes(&mut faulty);
+    assert_eq!(faulty.list().expect("listed"), memory.list().expect("listed"));
+    let mut roomy = RoomyDisk::new(MemoryDisk::new(), Room::unwatched());
+    files_keep_their_length_and_start_as_zeroes(&mut roomy);
+    let place = "memory:file".to_owned();
+    assert_eq!([faulty.locate("file"), roomy.locate("file")], [place.clone(), place]);
+}
+
+#[test]
+fn a_real_disk_says_where_a_file_is() {
+    let directory = tempfile::tempdir().expect("made");
+    let disk = RealDisk::open(directory.path()).expect("opened");
+    assert_eq!(disk.locate("file"), directory.path().join("file").display().to_string());
+}
+
+/// The prepared file itself is handed out, and under its own name and size alone.
+#[test]
+fn what_was_prepared_is_not_made_again() {
+    let directory = tempfile::tempdir().expect("made");
+    let mut disk = RealDisk::open(directory.path()).expect("opened");
+    let prepare = |disk: &mut RealDisk, name: &str| {
+        disk.prepare(name, 100);
+        let path = directory.path().join(name);
+        while std::fs::metadata(&path).map_or(0, |file| file.len()) < 100 {
+            std::thread::yield_now();
+        }
+        let file = std::fs::OpenOptions::new().write(true).open(path).expect("there");
+        std::os::unix::fs::FileExt::write_all_at(&file, b"mark", 0).expect("written");
+    };
+    prepare(&mut disk, "next");
+    assert_eq!(read(&disk.create("next", 100).expect("made"), 0, 4), b"mark");
+    prepare(&mut disk, "after");
+    assert_eq!(read(&disk.create("other", 100).expect("made"), 0, 4), [0; 4]);
+    assert_eq!(disk.list().expect("listed"), ["after", "next", "other"]);
+
+    drop(disk);
+    let mut sparse = RealDisk::open(directory.path()).expect("opened").without_zeroing();
+    sparse.prepare("never", 100);
+    assert_eq!(sparse.create("sparse", 100).expect("made").length().expect("known"), 100);
+    assert_eq!(sparse.list().expect("listed"), ["after", "next", "other", "sparse"]);
 }
 
 #[test]
@@ -184,4 +239,26 @@ fn a_fork_has_the_same_unsynced_writes_and_its_own_fate() {
     again.open("a").expect("opened").sync_data().expect("synced");
     again.crash(&mut || true);
     assert_eq!(read(&again.open("a").expect("opened"), 0, 8), b"keptlost");
+}
+
+/// The plan's counts are those of what happened.
+#[test]
+fn a_faulty_disk_counts_what_it_did() {
+    let memory = MemoryDisk::new();
+    let mut disk = FaultyDisk::new(memory.clone(), vec![Fault::FullAmid { from: 2, bytes: 1 }]);
+    let faults = disk.faults();
+    let file = disk.create("file", 100).expect("made");
+    file.write_at(0, &[b"one"]).expect("written");
+    file.write_at(3, &[b"two"]).expect("written, before the plan says so");
+    assert_eq!((faults.bytes(), faults.fired()), (106, false));
+    file.write_at(6, &[b"three"]).expect_err("planned");
+    assert_eq!((faults.bytes(), faults.fired()), (106, true), "what failed does not count");
+    assert_eq!(read(&file, 0, 8), b"onetwot\0");
+
+    // Any bit may read wrong.
+    faults.set(vec![Fault::FlipBit { file: "file".into(), offset: 3, bit: 5 }]);
+    assert_eq!(read(&file, 0, 6), b"oneTwo");
+    memory.flip("file", 3, 5);
+    faults.set(Vec::new());
+    assert_eq!(read(&file, 0, 6), b"oneTwo");
 }

@@ -82,7 +82,8 @@ impl ClientEntry {
         for sequence in sequences {
             let key = session::result_key(client, sequence);
             if let Some(result) = transaction.get(&key)? {
-                self.kept -= result.len() as u64;
+                // A damaged figure is found by whoever drops all results.
+                self.kept = self.kept.saturating_sub(result.len() as u64);
                 transaction.delete(&key)?;
             }
         }
@@ -101,7 +102,7 @@ pub(super) fn store(
     let mut bytes = load_bytes(transaction)?;
     for (client, entry) in changed {
         let before = ClientEntry::load(*client, |key| transaction.get(key))?;
-        bytes = bytes - before.kept + entry.kept;
+        bytes = bytes.saturating_sub(before.kept).saturating_add(entry.kept);
         if before.used_at != Height(0) {
             transaction.delete(&by_use(before.used_at, *client))?;
         }
@@ -110,7 +111,7 @@ pub(super) fn store(
         transaction.put(&session::key(*client), &used.encode())?;
     }
     while bytes > bytes_max {
-        bytes -= drop_least_recent(transaction)?;
+        bytes = bytes.saturating_sub(drop_least_recent(transaction)?);
     }
     Ok(transaction.put(BY_USE, &bytes.to_le_bytes())?)
 }

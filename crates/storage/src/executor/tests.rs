@@ -1,5 +1,7 @@
 //! Exactly once, whatever order requests come in and wherever the power fails.
 
+mod reading;
+
 use super::{Executor, ExecutorConfig, Session};
 use crate::store::{DiskStore, Entries, MemoryStore, Store, Transaction, View};
 use crate::{Owner, StorageError};

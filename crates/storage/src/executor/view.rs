@@ -40,7 +40,7 @@ impl StateView {
 }
 
 /// The service's part of a view.
-struct Service<'a>(&'a dyn View);
+pub(super) struct Service<'a>(pub(super) &'a dyn View);
 
 impl State for Service<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {

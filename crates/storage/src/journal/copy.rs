@@ -15,6 +15,10 @@
 //! once are left: a power cut, and the decay of a record that was written in the half minute before
 //! it. Then the copy does not reach as far as the damage, and is not used (★).
 //!
+//! A full segment is synced wherever the log is: the copy may have a promise that a power cut took
+//! from the log. Nobody acted on it; where the one before it is damaged in the log, it is taken,
+//! for the copy has no other of its kind.
+//!
 //! A copy that is damaged itself, or says another thing than the log, is begun anew.
 
 use super::{INCARNATION, SAFETY, SLOT};

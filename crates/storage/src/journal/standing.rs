@@ -3,7 +3,7 @@
 //! Three things say what was promised: the log of records, the [copy](super::copy) of the latest
 //! of them, and whatever remembers from outside which record was the last (a *witness*,
 //! [`Witnessed`]). None but the log is synced with each group, so the other two may lag behind it
-//! after a power cut, and are never ahead of it. Hence (★):
+//! after a power cut, and never name a record that it does not have. Hence (★):
 //!
 //! * **A log that lacks the record which the witness or the copy names was set back**, cut, or
 //!   exchanged for another that forked off: some promise is not in it. Its member must not sign.

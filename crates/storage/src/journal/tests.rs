@@ -1,6 +1,7 @@
 //! Every promise to a host is a check that can fail: the mutants at the end show that each does.
 
 mod guarded;
+mod index;
 mod retention;
 
 use super::{Entry, Journal, JournalStats};
@@ -716,4 +717,93 @@ mod mutants {
         is_noticed(Mutant::GoOnAfterFailure, nothing_is_acknowledged_after_a_failure);
         is_noticed(Mutant::TrustPageCache, what_was_recovered_survives_the_next_crash);
     }
+}
+
+/// A record that is whole, and too short for its kind, was written by no journal.
+#[test]
+fn records_without_their_head_are_refused() {
+    use crate::log::{BODIES, Log, RECORDS};
+    for (name, kind) in [(RECORDS, super::DECIDED), (BODIES, super::BODY)] {
+        let disk = MemoryDisk::new();
+        let owner = Owner::nobody();
+        let log = Log::open(Box::new(disk.clone()), name, &owner, SMALL, &mut |_| Ok(()));
+        let mut log = log.expect("opened");
+        log.append(kind, b"abc", &Bytes::new()).expect("appended");
+        log.commit().expect("committed");
+        drop(log);
+        let refused = open(&disk).err().expect("refused");
+        let reason = format!("a sound record of the unknown kind {kind}");
+        assert!(refused.to_string().contains(&reason), "{refused}");
+    }
+}
+
+/// What the state store kept is written where the log lacks it, above the first that it has.
+#[test]
+fn only_what_the_log_lacks_at_its_end_is_taken_over() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    write_and_commit(&mut journal, &[3, 4, 6].map(|height| decided(height, b"in the log")))
+        .expect("works");
+    drop(journal);
+    let record = |height| DecidedRecord { height: Height(height), bytes: Bytes::from("kept") };
+    let executed = ExecutedUpTo {
+        header: Header { height: Height(7), ..Header::default() },
+        decided: Bytes::new(),
+        operations: 0,
+        recent: (1..=7).map(record).collect(),
+    };
+    let [log, bodies] = [&disk, &disk].map(|disk| Box::new(disk.clone()));
+    let opened = Journal::open(log, bodies, &Owner::nobody(), SMALL, Some(executed));
+    let (mut journal, _) = opened.expect("opened");
+    let found = (1..=7).map(|height| {
+        let read = read_one(&mut journal, ReadItem::Decided(Height(height))).expect("works");
+        read.map(|bytes| bytes == "kept")
+    });
+    let (kept, own) = (Some(true), Some(false));
+    assert_eq!(found.collect::<Vec<_>>(), [None, None, own, own, kept, own, kept]);
+    assert_eq!(journal.stats().records, 3, "two, and a mark that no body is here");
+}
+
+#[test]
+fn figures_are_of_both_logs() {
+    let (mut journal, _) = open(&MemoryDisk::new()).expect("opened");
+    for number in 0..3 {
+        let group = [safety(&[1; 10]), safety(&[2; 10]), Entry::Body(body(number, &[3; 50]))];
+        write_and_commit(&mut journal, &group).expect("works");
+    }
+    let (records, bodies) = (journal.records.stats(), journal.bodies.stats());
+    let JournalStats { bytes_written, syncs, records: written, bytes_used, .. } = journal.stats();
+    assert_eq!((records.records, bodies.records, written), (6, 3, 9));
+    assert_eq!(bytes_written, records.bytes_written + bodies.bytes_written);
+    assert_eq!(syncs, records.syncs + bodies.syncs);
+    assert_eq!(bytes_used, bytes_written, "nothing was pruned");
+}
+
+#[test]
+fn a_folder_tells_if_a_journal_was_begun_in_it() {
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("log");
+    assert_eq!(Journal::has_begun(&path), Ok(false));
+    let open = |name| Box::new(RealDisk::open(&directory.path().join(name)).expect("opened"));
+    let opened = Journal::open(open("log"), open("bodies"), &Owner::nobody(), SMALL, None);
+    let (mut journal, _) = opened.expect("opened");
+    assert_eq!(Journal::has_begun(&path), Ok(false), "nothing is committed");
+    journal.begin().expect("works");
+    assert_eq!(Journal::has_begun(&path), Ok(true));
+    assert!(Journal::has_begun(&path.join("log-000000000001")).is_err(), "a file");
+}
+
+/// Without syncs a group is committed all the same: what follows it proves that.
+#[test]
+fn without_syncs_too_a_group_is_committed() {
+    let disk = MemoryDisk::new();
+    let config = LogConfig { durability: Durability::Os, ..SMALL };
+    let (mut journal, _) = open_with(&disk, config.clone()).expect("opened");
+    for height in [1, 2] {
+        write_and_commit(&mut journal, &[decided(height, b"one")]).expect("works");
+    }
+    drop(journal);
+    disk.flip("log-000000000001", 168 + 66, 1);
+    let refused = open_with(&disk, config).err().expect("refused");
+    assert!(matches!(refused, StorageError::Corrupt { offset: 168, .. }), "{refused}");
 }

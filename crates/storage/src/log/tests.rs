@@ -1,8 +1,12 @@
 use super::record::{self, HEADER_BYTES, RecordHeader};
-use super::{Durability, Log, LogConfig, RECORDS};
-use crate::disk::{Disk, MemoryDisk};
-use crate::{Owner, StorageError};
+use super::{BUFFER_BYTES_MAX, Durability, Log, LogConfig, RECORDS, scan};
+use crate::disk::{Disk, DiskFile, FaultyDisk, MemoryDisk, RoomyDisk};
+use crate::{Fault, Owner, Room, StorageError};
 use bytes::Bytes;
+use parking_lot::Mutex;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 type Records = Vec<(u8, Vec<u8>)>;
 
@@ -244,4 +248,238 @@ fn durability_is_written_as_it_is_read() {
     }
     let error = "always".parse::<Durability>().expect_err("unknown");
     assert_eq!(error.to_string(), "\"always\" is no durability: write \"fsync\" or \"os\"");
+}
+
+/// A disk that notes what it is asked to make ready.
+struct Preparing {
+    inner: MemoryDisk,
+    asked: Arc<Mutex<Vec<(String, u64)>>>,
+}
+
+impl Disk for Preparing {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn create(&mut self, name: &str, bytes: u64) -> io::Result<Arc<dyn DiskFile>> {
+        self.inner.create(name, bytes)
+    }
+
+    fn prepare(&mut self, name: &str, bytes: u64) {
+        self.asked.lock().push((name.to_owned(), bytes));
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.inner.open(name)
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn sync_directory(&mut self) -> io::Result<()> {
+        self.inner.sync_directory()
+    }
+
+    fn locate(&self, name: &str) -> String {
+        self.inner.locate(name)
+    }
+}
+
+fn open_over(disk: Box<dyn Disk>, segment_bytes: u64) -> Log {
+    let config = LogConfig { segment_bytes, ..LogConfig::default() };
+    Log::open(disk, RECORDS, &Owner::nobody(), config, &mut |_| Ok(())).expect("opened")
+}
+
+/// A commit of one record with this payload.
+fn write(log: &mut Log, payload: &[u8]) {
+    log.append(1, payload, &Bytes::new()).expect("appended");
+    log.commit().expect("committed");
+}
+
+fn spares(disk: &MemoryDisk) -> usize {
+    disk.list().expect("listed").iter().filter(|name| name.contains("spare")).count()
+}
+
+/// The next file is asked for once, a quarter into a segment; not where one was set aside. Whatever
+/// the disk does with it, so do those that stand over it.
+#[test]
+fn the_next_segment_is_made_ready_in_time() {
+    let (memory, asked) = (MemoryDisk::new(), Arc::default());
+    let preparing = Preparing { inner: memory.clone(), asked: Arc::clone(&asked) };
+    let disk = RoomyDisk::new(FaultyDisk::new(preparing, Vec::new()), Room::unwatched());
+    let mut log = open_over(Box::new(disk), 2_048);
+    write(&mut log, &[1; 120]);
+    assert_eq!(*asked.lock(), [], "{} of 2,048", log.end);
+    write(&mut log, &[2; 120]);
+    let next = |number| (RECORDS.file(number), 2_048);
+    assert_eq!(*asked.lock(), [next(2)], "{} of 2,048", log.end);
+    (0..3).for_each(|_| write(&mut log, &[3; 100]));
+    assert_eq!(*asked.lock(), [next(2)], "once");
+    while log.segment().number < 3 {
+        write(&mut log, &[4; 100]);
+    }
+    assert_eq!(*asked.lock(), [next(2), next(3)]);
+    // What was set aside before anything is made ready takes the place of the next.
+    log.prune_before(3).expect("pruned");
+    assert_eq!(spares(&memory), 2);
+    while log.segment().number < 5 {
+        write(&mut log, &[5; 100]);
+    }
+    assert_eq!((asked.lock().len(), spares(&memory)), (2, 0), "both were used");
+}
+
+/// Two files of the right size are set aside, and adopted by the next start; a record that is
+/// larger than they are has a file of its own.
+#[test]
+fn as_many_files_as_are_of_use_are_set_aside() {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk, 512).expect("opened");
+    write(&mut log, &[0; 900]);
+    while log.segment().number < 6 {
+        write(&mut log, &[1; 200]);
+    }
+    let oversize = log.full().next().expect("full").0;
+    log.prune_before(oversize + 1).expect("pruned");
+    let after_oversize = spares(&disk);
+    log.prune_before(log.segment().number).expect("pruned");
+    assert_eq!(spares(&disk), 2);
+    let number = log.segment().number;
+    while log.segment().number == number {
+        write(&mut log, &[2; 200]);
+    }
+    let left = spares(&disk);
+    assert!(left > 0);
+    write(&mut log, &[3; 900]);
+    assert!(log.segment().capacity > 900, "{}", log.segment().capacity);
+    assert_eq!(spares(&disk), left, "they are too small");
+    assert!(after_oversize <= 1, "the first segment at most");
+    drop(log);
+    let mut handle = disk.clone();
+    for number in [98, 99] {
+        handle.create(&RECORDS.spare(number), 512).expect("made");
+    }
+    drop(open(&disk, 512).expect("opened"));
+    assert_eq!(spares(&disk), 2, "the others are removed");
+}
+
+#[test]
+fn a_log_says_which_of_its_files_could_not_be_synced() {
+    let disk = MemoryDisk::new();
+    drop(open(&disk, 512).expect("opened"));
+    write(&mut open(&disk, 512).expect("opened").0, b"one");
+    let faulty = FaultyDisk::new(disk, vec![Fault::FailDirectorySync { nth: 0 }]);
+    let faulty: Box<dyn Disk> = Box::new(faulty);
+    let config = LogConfig { segment_bytes: 512, ..LogConfig::default() };
+    let opened = Log::open(faulty, RECORDS, &Owner::nobody(), config, &mut |_| Ok(()));
+    let StorageError::Io { action, file, .. } = opened.err().expect("refused") else {
+        panic!("another error")
+    };
+    assert_eq!((action, file.as_str()), ("sync the directory of", "memory:log-*"));
+}
+
+/// What is buffered goes to the file when it is much, however long the segment is already.
+#[test]
+fn only_much_is_flushed_before_the_commit() {
+    let disk = FaultyDisk::new(MemoryDisk::new(), Vec::new());
+    let faults = disk.faults();
+    let mut log = open_over(Box::new(disk), 64 << 20);
+    let large = Bytes::from(vec![7; BUFFER_BYTES_MAX]);
+    log.append(1, &[], &large).expect("appended");
+    assert_eq!(faults.writes(), 1, "at once");
+    log.append(1, b"little", &Bytes::new()).expect("appended");
+    assert_eq!(faults.writes(), 1, "with the commit");
+    log.commit().expect("committed");
+    assert_eq!(faults.writes(), 2);
+    write(&mut log, b"more");
+    assert_eq!(log.stats().bytes_written, log.end, "each byte of the segment once");
+}
+
+/// What lies below the oldest segment is what a crash left of pruning.
+#[test]
+fn files_below_the_oldest_segment_are_removed() {
+    let mut disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk, 512).expect("opened");
+    while log.segment().number < 4 {
+        write(&mut log, &[1; 200]);
+    }
+    log.prune_before(4).expect("pruned");
+    drop(log);
+    disk.create(&RECORDS.file(2), 512).expect("made");
+    let (_, records) = open(&disk, 512).expect("opened");
+    assert!(!disk.list().expect("listed").contains(&RECORDS.file(2)));
+    assert!(!records.is_empty());
+}
+
+/// The newest segment's start was torn: the one before it says which is the oldest.
+#[test]
+fn the_oldest_segment_is_known_after_a_torn_start() {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk, 512).expect("opened");
+    while log.segment().number < 4 {
+        write(&mut log, &[1; 200]);
+    }
+    log.prune_before(3).expect("pruned");
+    while log.segment().number < 5 {
+        write(&mut log, &[2; 200]);
+    }
+    let last = RECORDS.file(log.segment().number);
+    drop(log);
+    let whole = open(&disk.copy(), 512).expect("opened").1;
+    disk.open(&last).expect("there").write_at(168, &[&[0; 344]]).expect("written");
+    let (_, records) = open(&disk, 512).expect("opened");
+    assert_eq!(records, whole[..whole.len() - 1], "all but what was torn");
+}
+
+/// Damage is named where it is, at the end of one segment or at the start of the next.
+#[test]
+fn damage_between_two_segments_is_named_where_it_is() {
+    let damage = |number: u64, at: u64| {
+        let disk = MemoryDisk::new();
+        let (mut log, _) = open(&disk, 512).expect("opened");
+        while log.segment().number < 4 {
+            write(&mut log, &[1; 100]);
+        }
+        drop(log);
+        disk.flip(&RECORDS.file(number), at, 1);
+        match open(&disk, 512).err() {
+            Some(StorageError::Corrupt { file, offset, .. }) => (file, offset),
+            other => panic!("{other:?}"),
+        }
+    };
+    // The segment's own record has 168 bytes, the first of two others 168 too.
+    assert_eq!(damage(2, 336 + 70), ("memory:log-000000000002".to_owned(), 336));
+    for at in [10, 70] {
+        assert_eq!(damage(3, at), ("memory:log-000000000003".to_owned(), 0), "byte {at}");
+    }
+}
+
+#[test]
+fn a_log_has_begun_with_a_whole_first_record() {
+    let folder = tempfile::tempdir().expect("made");
+    let begun = |path: &Path| scan::has_begun(path, RECORDS);
+    let missing = folder.path().join("missing");
+    assert!(!begun(&missing).expect("no folder"));
+    assert!(!begun(folder.path()).expect("no file"));
+    let file = folder.path().join(RECORDS.file(1));
+    std::fs::write(folder.path().join("notes"), b"text").expect("written");
+    for content in [&[0; 512][..], b"", &[7; 512]] {
+        std::fs::write(&file, content).expect("written");
+        assert!(!begun(folder.path()).expect("nothing whole"));
+    }
+    begun(&file).expect_err("no folder");
+
+    let disk = MemoryDisk::new();
+    write(&mut open(&disk, 512).expect("opened").0, b"one");
+    let mut whole = read(&disk, &RECORDS.file(1));
+    std::fs::write(&file, &whole).expect("written");
+    assert!(begun(folder.path()).expect("it has"));
+    // The header is whole, and what it is of is not.
+    whole[HEADER_BYTES + 20] ^= 1;
+    std::fs::write(&file, &whole).expect("written");
+    assert!(!begun(folder.path()).expect("torn"));
 }

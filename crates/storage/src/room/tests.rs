@@ -1,10 +1,11 @@
-use super::{RESERVE, Room, RoomConfig, RoomLevel};
+use super::{RESERVE, Room, RoomConfig, RoomLevel, default_reserve, pause_after};
 use crate::disk::{FaultyDisk, MemoryDisk, RoomyDisk};
 use crate::{Entry, Fault, Faults, Journal, LogConfig, Owner, StorageError};
 use quorate_crypto::mutants::{Mutant, set};
 use quorate_types::Height;
 use quorate_types::machine::{DecidedRecord, ReadItem, ReadRequest, Record, RecordKind};
 use std::fs;
+use std::io;
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -175,4 +176,103 @@ fn a_full_write_forgotten_is_noticed() {
         expect_recovered(&memory, "acknowledged");
     });
     lost.join().expect_err("it is lost");
+}
+
+#[test]
+fn the_reserve_and_the_pauses_are_bounded() {
+    assert_eq!([64, 6_400, u64::MAX].map(default_reserve), [1, 100, 64 << 20]);
+    let pauses = [0, 1, 4, 5, 99].map(|attempts| pause_after(attempts).as_millis());
+    assert_eq!(pauses, [100, 200, 1_600, 1_600, 1_600]);
+}
+
+/// Attempts until a write that always fails so comes back with its error.
+fn attempts(room: &Room, kind: io::ErrorKind) -> usize {
+    let mut attempts = 0;
+    let result: Result<(), io::Error> = room.when_there_is(("file", 1), || {
+        attempts += 1;
+        Err(kind.into())
+    });
+    assert_eq!(result.expect_err("it fails").kind(), kind);
+    attempts
+}
+
+/// What fails of anything else is not tried again, and costs no reserve.
+#[test]
+fn only_want_of_room_is_waited_for() {
+    let (folder, room) = roomy(1);
+    room.wait_from_now_on();
+    assert_eq!(attempts(&room, io::ErrorKind::BrokenPipe), 1);
+    assert!(folder.path().join(RESERVE).exists() && !room.is_low() && !room.gave_up());
+    room.stop();
+    assert!(!room.gave_up(), "nothing failed of it");
+    assert_eq!(attempts(&room, io::ErrorKind::StorageFull), 2, "once more with the reserve's room");
+    assert!(room.gave_up() && room.is_low());
+    assert_eq!(attempts(&room, io::ErrorKind::StorageFull), 1, "there is no reserve any more");
+}
+
+#[test]
+fn without_a_reserve_there_is_none_to_release() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = RoomConfig { reserve_bytes: Some(0), low_bytes: 1 };
+    let room = Room::open(folder.path(), &config).expect("opened");
+    assert_eq!(room.look().level, RoomLevel::Enough, "it lacks nothing");
+    assert_eq!(attempts(&room, io::ErrorKind::StorageFull), 1);
+    assert!(!room.is_low());
+    let scarce = RoomConfig { low_bytes: u64::MAX / 2, ..config };
+    let room = Room::open(folder.path(), &scarce).expect("opened");
+    assert_eq!(room.look().level, RoomLevel::Low);
+}
+
+/// A reserve that is in its place is taken over; one of another size is not worth anything.
+#[test]
+fn the_reserve_of_an_earlier_run_is_found() {
+    let (folder, room) = roomy(1);
+    drop(room);
+    let reserve = folder.path().join(RESERVE);
+    let scarce = |bytes| {
+        let config = RoomConfig { reserve_bytes: Some(bytes), low_bytes: u64::MAX / 2 };
+        Room::open(folder.path(), &config).expect("opened").look().reserve_bytes
+    };
+    assert_eq!(scarce(4_096), 4_096);
+    assert!(reserve.exists());
+    assert_eq!(scarce(8_192), 0, "there is no room to write it anew");
+    assert!(!reserve.exists(), "what it took is free");
+}
+
+/// Room that is hardly more than what is low does not put the reserve back: it would come and go.
+#[test]
+fn a_quarter_more_than_low_ends_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let free = Room::open(folder.path(), &RoomConfig { reserve_bytes: Some(0), low_bytes: 0 });
+    let low_bytes = free.expect("opened").free_bytes() / 10 * 9;
+    let config = RoomConfig { reserve_bytes: Some(4_096), low_bytes };
+    let figures = Room::open(folder.path(), &config).expect("opened").look();
+    assert_eq!((figures.level, figures.reserve_bytes), (RoomLevel::Low, 0), "it lacks the reserve");
+}
+
+/// Where there is visibly too little in the place, it is not tried again before that changes, or
+/// waiting ends.
+#[test]
+fn what_visibly_has_no_room_is_not_tried_again() {
+    let (folder, room) = roomy(1);
+    room.wait_from_now_on();
+    assert!(room.rest(PAUSE), "it waits");
+    let place = folder.path().join("file").display().to_string();
+    let mut attempts = 0;
+    let failed = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !room.is_out() {
+                thread::sleep(PAUSE);
+            }
+            thread::sleep(4 * pause_after(1));
+            room.stop();
+        });
+        room.when_there_is((&place, u64::MAX), || {
+            attempts += 1;
+            Err::<(), io::Error>(io::ErrorKind::StorageFull.into())
+        })
+    });
+    assert_eq!(failed.expect_err("stopped").kind(), io::ErrorKind::StorageFull);
+    assert_eq!(attempts, 3, "at first, with the reserve's room, and as waiting ended");
+    assert!(!room.rest(PAUSE), "nobody waits any more");
 }

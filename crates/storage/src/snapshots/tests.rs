@@ -6,7 +6,7 @@ use crate::store::{DiskStore, MemoryStore, Store};
 use crate::{Executor, ExecutorConfig, Owner, StorageError};
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret, hash};
-use quorate_types::machine::{Block, Executed, Install, ReadItem, StagedChunk};
+use quorate_types::machine::{Block, Executed, Install, ReadAnswer, ReadItem, StagedChunk};
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
 use quorate_types::{Body, ChainId, Height, Manifest, Payload, ReplicaId, Request};
 use std::sync::Arc;
@@ -352,4 +352,130 @@ mod mutants {
         set(None);
         assert!(result.is_err(), "half an installation went unnoticed");
     }
+}
+
+/// A journal's answer is completed by what snapshots have; what it found itself stays.
+#[test]
+fn what_the_journal_has_not_is_filled_in() {
+    let (_, snapshots, manifest) = snapshot(&MemoryDisk::new(), "me");
+    let chunk = ReadItem::Chunk(manifest.digest(), 0);
+    let found = Bytes::from_static(b"found already");
+    let mut answer = ReadAnswer {
+        ticket: 1,
+        items: vec![
+            (ReadItem::Manifest(0), None),
+            (chunk, None),
+            (ReadItem::Manifest(0), Some(found.clone())),
+            (ReadItem::Decided(Height(1)), None),
+            (ReadItem::Manifest(7), None),
+        ],
+        oldest: Height(1),
+    };
+    snapshots.fill(&mut answer).expect("works");
+    let filled: Vec<_> = answer.items.into_iter().map(|(_, bytes)| bytes).collect();
+    let first = snapshots.read(&chunk).expect("works").expect("there");
+    let manifest = Bytes::from(manifest.encode());
+    assert_eq!(filled, [Some(manifest), Some(first), Some(found), None, None]);
+}
+
+/// Where room is scarce the newest alone is kept.
+#[test]
+fn the_newest_is_kept_when_room_is_scarce() {
+    let disk = MemoryDisk::new();
+    assert_eq!(open(&disk).newest_bytes(), 0);
+    let (mut executor, snapshots, first) = snapshot(&disk, "me");
+    assert_eq!(snapshots.newest_bytes(), 3 * Manifest::CHUNK_BYTES as u64);
+    run(&mut executor, 10..=10, "me");
+    executor.snapshot().expect("taken").write(&snapshots).expect("written");
+    snapshots.keep_newest().expect("works");
+    assert_eq!(snapshots.heights(), [Height(10)]);
+    assert_eq!(snapshots.read(&ReadItem::Chunk(first.digest(), 0)), Ok(None));
+    assert!(disk.list().expect("listed").iter().all(|name| name.contains("000000000010")));
+}
+
+/// What found no room leaves nothing behind, and nothing else goes with it.
+#[test]
+fn a_snapshot_that_found_no_room_leaves_nothing() {
+    let (mut executor, memory) = (executor(Box::new(MemoryStore::new())), MemoryDisk::new());
+    let disk = FaultyDisk::new(memory.clone(), Vec::new());
+    let faults = disk.faults();
+    let snapshots = Snapshots::open(Box::new(disk), &Owner::nobody()).expect("opened");
+    run(&mut executor, 1..=8, "me");
+    executor.snapshot().expect("taken").write(&snapshots).expect("written");
+    let before = memory.list().expect("listed");
+    run(&mut executor, 9..=9, "me");
+    let job = executor.snapshot().expect("taken");
+    assert_eq!(job.height(), Height(9));
+    faults.set(vec![Fault::Full { bytes: faults.bytes() + Manifest::CHUNK_BYTES as u64 + 9 }]);
+    let error = job.write(&snapshots).expect_err("there is no room");
+    assert!(error.is_full(), "{error}");
+    assert_eq!(memory.list().expect("listed"), before);
+    assert_eq!(snapshots.heights(), [Height(8)]);
+}
+
+/// A chunk that decayed is not handed out, and its snapshot is none any more.
+#[test]
+fn a_chunk_that_decayed_is_not_served() {
+    let disk = MemoryDisk::new();
+    let (_, snapshots, manifest) = snapshot(&disk, "me");
+    disk.flip("snapshot-000000000009-000001", 77, 3);
+    let chunk = |index| snapshots.read(&ReadItem::Chunk(manifest.digest(), index));
+    assert!(chunk(0).expect("works").is_some());
+    assert_eq!(chunk(1), Ok(None));
+    assert_eq!((chunk(0), snapshots.heights()), (Ok(None), vec![]));
+}
+
+#[test]
+fn what_was_staged_goes_after_an_installation() {
+    let (_, served, manifest) = snapshot(&MemoryDisk::new(), "donor");
+    let disk = MemoryDisk::new();
+    let staged = open(&disk);
+    hand_over(&served, &manifest, &staged, manifest.chunks.len());
+    assert_eq!(staged.staged_chunks().len(), 3);
+    staged.clear_staged().expect("cleared");
+    assert_eq!((staged.staged_chunks(), disk.list().expect("listed")), (vec![], vec![]));
+}
+
+/// Marks its state with a key whose value is empty, the last of all keys.
+struct Marker;
+
+impl Service for Marker {
+    fn name(&self) -> &'static str {
+        "marker"
+    }
+
+    fn admit(&self, _: Operation<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        state: &mut dyn State,
+        _: BlockContext,
+        operations: &[Operation<'_>],
+    ) -> Result<Vec<Outcome>, StateError> {
+        state.put(&[0xff; 9], &[])?;
+        Ok(operations.iter().map(|_| Outcome::Applied(Bytes::new())).collect())
+    }
+
+    fn root(&self, state: &dyn State) -> Result<Digest, StateError> {
+        Ok(hash(&[u8::from(state.get(&[0xff; 9])?.is_some())]))
+    }
+}
+
+/// A stream may end with the length of a value that has none.
+#[test]
+fn a_last_value_may_be_empty() {
+    let open_marked = || {
+        let config = ExecutorConfig { durable_every: 100, durable_bytes: u64::MAX };
+        Executor::open(Box::new(MemoryStore::new()), Box::new(Marker), config).expect("opened").0
+    };
+    let mut donor = open_marked();
+    run(&mut donor, 1..=9, "me");
+    let served = open(&MemoryDisk::new());
+    let manifest = donor.snapshot().expect("taken").write(&served).expect("written");
+    let staged = open(&MemoryDisk::new());
+    hand_over(&served, &manifest, &staged, manifest.chunks.len());
+    let executed = open_marked().install(&install(&manifest), &staged).expect("installed");
+    assert_eq!((executed.height(), executed.root()), (Height(9), manifest.header.root()));
 }

@@ -332,3 +332,35 @@ fn failed(error: redb::Error) -> StateError {
         error => format!("{STATE_REFUSED}: {error}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{failed, guarded};
+    use crate::StorageError;
+    use std::io;
+
+    fn said(error: redb::Error) -> StorageError {
+        StorageError::State(failed(error))
+    }
+
+    fn of(kind: io::ErrorKind) -> redb::Error {
+        redb::Error::Io(kind.into())
+    }
+
+    /// A full file system, a file that cannot be used, and one that is damaged are three things:
+    /// the last alone is made again.
+    #[test]
+    fn what_is_wrong_with_a_file_is_told_apart() {
+        let full = said(of(io::ErrorKind::StorageFull));
+        assert!(full.is_full() && !full.is_damaged_state(), "{full}");
+        let broken = said(of(io::ErrorKind::BrokenPipe));
+        assert!(!broken.is_full() && !broken.is_damaged_state(), "{broken}");
+        for work in
+            [|| Err(of(io::ErrorKind::InvalidData)), || panic!("page {}", 7), || panic!("a page")]
+        {
+            let damaged = said(guarded::<()>(work).expect_err("it is damaged"));
+            assert!(damaged.is_damaged_state() && !damaged.is_full(), "{damaged}");
+        }
+        assert_eq!(guarded(|| Ok(7)).expect("nothing is wrong"), 7);
+    }
+}

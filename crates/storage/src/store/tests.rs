@@ -244,3 +244,33 @@ fn use_all(path: &Path) -> Result<(), StorageError> {
     transaction.commit(true)?;
     store.replace(&mut std::iter::once(Ok((b"k".to_vec(), b"v".to_vec()))))
 }
+
+/// What a view shows stays as it was, whatever is committed later.
+#[test]
+fn a_view_reads_what_was_committed_when_it_was_made() {
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("state");
+    let on_disk = DiskStore::open(&path, &Owner::nobody()).expect("opened");
+    for mut store in [Box::new(MemoryStore::new()) as Box<dyn Store>, Box::new(on_disk)] {
+        commit(store.as_mut(), &[(b"a", Some(b"1")), (b"b", Some(b"2"))], false);
+        let view = store.view().expect("made");
+        commit(store.as_mut(), &[(b"a", Some(b"9")), (b"b", None)], false);
+        assert_eq!(view.get(b"a"), Ok(Some(b"1".to_vec())));
+        assert_eq!(view.get(b"c"), Ok(None));
+        let range = KeyRange { from: b"b", to: None };
+        let all = shown(9, &|visit| view.range(range, visit));
+        assert_eq!(all, [(b"b".to_vec(), b"2".to_vec())]);
+    }
+}
+
+#[test]
+fn a_fork_of_a_memory_store_has_what_it_had() {
+    let mut store = MemoryStore::new();
+    commit(&mut store, &[(b"a", Some(b"1"))], true);
+    commit(&mut store, &[(b"a", Some(b"2"))], false);
+    let fork = store.fork();
+    commit(&mut store, &[(b"a", Some(b"3"))], true);
+    assert_eq!(fork.get(b"a"), Ok(Some(b"2".to_vec())));
+    fork.crash();
+    assert_eq!(fork.get(b"a"), Ok(Some(b"1".to_vec())), "and what is durable of it");
+}

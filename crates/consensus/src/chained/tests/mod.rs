@@ -17,6 +17,7 @@ mod reading;
 mod reputation;
 mod restart;
 mod runs;
+mod signed_statements;
 mod timing;
 pub(crate) mod voting;
 mod weights;

@@ -20,6 +20,7 @@ mod protocol_view;
 mod recovery;
 mod retransmission;
 mod runs;
+mod signed_statements;
 mod view_changes;
 mod waits;
 

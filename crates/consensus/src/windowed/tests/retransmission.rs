@@ -330,3 +330,20 @@ fn a_member_that_stops_signing_repeats_nothing() {
         assert!(!rings.iter().any(signed), "{protocol}: {rings:?}");
     }
 }
+
+/// A member that hears of a view which it has not entered asks what was decided, a quarter of a
+/// timeout later and once more; nothing else that it ignores has it ask.
+#[test]
+fn a_member_asks_when_others_are_in_a_later_view() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    statuses(&mut bench);
+    bench.decide(1, A);
+    bench.vote(3, at(1, 1, A));
+    bench.propose(1, WINDOW + 2, A);
+    assert_eq!(bench.machine.next_timeout(), None, "decided, and beyond the window");
+    let heard = bench.now;
+    bench.vote(3, at(3, 2, A));
+    let every = Duration::from_millis(250);
+    assert_eq!(bench.machine.next_timeout(), Some(heard + every));
+    assert_eq!(statuses(&mut bench), (2, heard + 2 * every));
+}

@@ -50,3 +50,19 @@ fn every_bit_of_a_sealed_secret_counts() {
         assert!(SecretFile::read(&path, Some(&right)).is_err(), "byte {at}");
     }
 }
+
+/// ★ Logs and errors show values by their debug form: that of a secret shows nothing of it.
+#[test]
+fn a_secret_is_not_shown() {
+    assert_eq!(format!("{:?}", secret()), "SecretFile(…)");
+}
+
+/// The commitment tells one secret from another: without it a file that two passphrases open would
+/// hold two secrets.
+#[test]
+fn a_commitment_is_of_one_secret() {
+    let other = SecretFile::generate(&mut |bytes| bytes.fill(8));
+    assert_eq!(secret().commitment(), secret().commitment());
+    assert_ne!(secret().commitment(), other.commitment());
+    assert_eq!(secret().commitment().len(), 64, "a hash in hexadecimal digits");
+}

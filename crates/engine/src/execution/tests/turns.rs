@@ -211,3 +211,18 @@ fn a_turn_in_which_there_is_too_little_to_add_up_is_nobodys_fault() {
     give_share(&mut second, turn, 5);
     assert!(second.poll_job().is_some());
 }
+
+/// ★ Its records are older than its signatures: no share leaves that waited, and none is signed.
+#[test]
+fn a_member_that_stops_signing_shares_no_root() {
+    let author = number(bystander(&[1]));
+    let mut execution = alone(bystander(&[1]));
+    execution.starts(&block(1, author));
+    execution.executed(START, &executed(&block(1, author), 1));
+    execution.stop_signing();
+    assert_eq!(shares(&mut execution), [], "it had not left");
+    assert_eq!(execution.deadline(), None, "nothing is to be sent again");
+    execution.executed(START, &executed(&block(2, author), 1));
+    execution.due(START + Settings::default().timeout());
+    assert_eq!((shares(&mut execution), execution.deadline()), (vec![], None));
+}

@@ -126,3 +126,29 @@ fn a_primary_that_passes_a_body_over_is_replaced() {
         assert!(member.executed.iter().any(|name| name.author == ReplicaId(0)));
     }
 }
+
+/// An idle committee tells nobody again what it decided: whoever comes back is shown the last of it
+/// by each member that it connects to, without having to ask.
+#[test]
+fn whoever_comes_back_is_shown_what_was_decided() {
+    for protocol in [ProtocolKind::Jolteon, ProtocolKind::Pbft] {
+        let settings = Settings { protocol, ..Settings::default() };
+        let mut net = Net::new(&settings, |from, to, _| from == 3 || to == 3);
+        net.serve(6, &ALL[..3]);
+        let until = net.now + 4 * settings.timeout();
+        while net.now < until {
+            net.step();
+        }
+        net.lost = |_, _, _| false;
+        assert_eq!(net.statuses()[3].decided, Height(0), "{protocol}");
+        let before = net.sent.len();
+        (0..3).for_each(|other| net.connect(other, 3));
+        assert!(net.sent[before..].iter().any(|(from, to, _)| (*from, *to) == (0, 3)));
+        let until = net.now + 2 * settings.timeout();
+        while net.now < until {
+            net.step();
+        }
+        let decided: Vec<_> = net.statuses().iter().map(|status| status.decided).collect();
+        assert_eq!(decided[3], decided[0], "{protocol}: {decided:?}");
+    }
+}

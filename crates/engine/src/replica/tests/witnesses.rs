@@ -1,16 +1,20 @@
 //! What a member does before others have told it what it signed, and when they tell it something
 //! new.
 
-use super::{NOW, effects, give, submit};
+use super::{NOW, effects, give, give_at, submit};
 use crate::own_signatures::ASK_EVERY;
 use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 use crate::testing::net::{ALL, LATENCY, Net};
-use crate::testing::{config, identity, request, vote};
+use crate::testing::{certify_executed, config, identity, request, vote, voting};
 use crate::{Message, Replica, ReplicaConfig, Settings, Timer, WitnessState};
-use quorate_consensus::{Evidence, ProtocolKind, Rule};
+use quorate_consensus::{Evidence, ProtocolKind, Rule, windowed};
 use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Bitmap, Digest, Policy};
 use quorate_types::machine::{RecordKind, Recovery};
-use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId, Time};
+use quorate_types::{
+    Effect, Event, Header, Height, Kind, Lane, Machine, Peer, Purpose, Recipients, ReplicaId, Time,
+    View,
+};
 use std::time::Duration;
 
 const PROTOCOLS: [ProtocolKind; 5] = [
@@ -357,6 +361,8 @@ fn a_member_that_votes_twice_is_convicted_by_whoever_got_both() {
     assert_eq!(kept, [(ReplicaId(1), Rule::DoubleVote)]);
     assert_eq!(replica.status().evidence, *replica.evidence());
     assert!(replica.occupancy().iter().all(|collection| collection.entries <= collection.bound));
+    let bound = |name| replica.occupancy().iter().find(|one| one.field == name).map(|it| it.bound);
+    assert_eq!([bound("evidence"), bound("false_pairs")], [Some(4 * 3), Some(4)], "of four");
 }
 
 /// Peers count it: two processes run with one key, or one that was put back.
@@ -376,4 +382,98 @@ fn two_starts_of_one_number_convict() {
     let status = replica.status();
     let named: Vec<_> = status.misbehaviour.iter().collect();
     assert_eq!(named, [(ReplicaId(1), Rule::SharedKey, 1, &Evidence::Starts { number: 7 })]);
+}
+
+/// A member that has yet to hear of its signatures is shown a decision once, and by nobody again:
+/// it acts on it when it may.
+#[test]
+fn what_was_shown_to_a_member_that_waited_is_acted_on() {
+    for protocol in PROTOCOLS {
+        let mut net = running(protocol);
+        net.serve(6, &ALL);
+        net.lost = |from, to, _| from == 3 || to == 3;
+        net.serve_from(6, 6, &ALL[..3]);
+        net.lost = |_, _, _| false;
+        let disk = net.disk(3);
+        net.restart(3, disk);
+        (0..3).for_each(|other| net.connect(other, 3));
+        net.lost = |_, to, message| to == 3 && matches!(message, Message::Consensus(_));
+        run(&mut net, Duration::from_secs(60));
+        let decided: Vec<_> = net.statuses().iter().map(|status| status.decided).collect();
+        assert_eq!(decided[3], decided[0], "{protocol}: {decided:?}");
+    }
+}
+
+/// What it would only say later is not kept for it: members ask again, and nothing bounds how often
+/// they asked meanwhile.
+#[test]
+fn a_member_that_waits_keeps_no_answers_for_later() {
+    let settings = Settings { execution_certificates: true, ..Settings::default() };
+    let mut replica = recovered(settings, 1, NOW);
+    let question = question_of(&mut replica);
+    let proof = Message::ExecutionProof(certify_executed(Header::default()));
+    give(&mut replica, Peer::Replica(ReplicaId(0)), &proof);
+    let later = NOW + Settings::default().timeout();
+    let share = voting(1).sign(b"anything");
+    for _ in 0..3 {
+        let asked = Message::ExecutionShare(Height(0), Header::default().root(), share.clone());
+        give_at(&mut replica, later, Peer::Replica(ReplicaId(1)), &asked);
+    }
+    for member in [0, 1] {
+        give_at(&mut replica, later, Peer::Replica(ReplicaId(member)), &answer(&[&question]));
+    }
+    assert_eq!(state(&replica), WitnessState::Clear);
+    let proofs = |replica: &mut Replica| {
+        let sent = effects(replica).into_iter().filter(|effect| {
+            matches!(effect, Effect::Send { message: Message::ExecutionProof(_), .. })
+        });
+        sent.count()
+    };
+    assert_eq!(proofs(&mut replica), 0);
+    let asked = Message::ExecutionShare(Height(0), Header::default().root(), share);
+    give_at(&mut replica, later, Peer::Replica(ReplicaId(1)), &asked);
+    assert_eq!(proofs(&mut replica), 1, "now it answers");
+}
+
+/// ★ What comes unasked is looked at as what comes with an answer: a report with its key that
+/// another member passes on, and a certificate that names it.
+#[test]
+fn a_member_that_hears_of_signatures_it_did_not_make_stops() {
+    let settings = Settings { protocol: ProtocolKind::Pbft, ..Settings::default() };
+    let verifier = config(3, settings.clone()).verifier;
+    let mut change = windowed::ViewChange {
+        view: View(2),
+        signer: ReplicaId(3),
+        stable: None,
+        slots: Vec::new(),
+        signature: Vec::new(),
+    };
+    let statement = verifier.consensus().statement(Kind::ViewChange, &change.digest());
+    change.signature = identity(3).sign(&statement).0.to_vec();
+    let proposal = windowed::Proposal { view: View(1), slot: Height(1), digest: Digest::ZERO };
+    let statement = verifier.consensus().statement(Kind::Prepare, &proposal);
+    let prepared = |signers: [u8; 3]| {
+        let shares = signers.map(|it| (usize::from(it), voting(it).sign(&statement)));
+        let (scheme, _) = verifier.committee().scheme(Purpose::Vote);
+        let combined = scheme.combine(&statement, &shares, &Bitmap::new(4), Policy::Aggregate);
+        let certificate = combined.certificate.expect("good shares");
+        windowed::Message::Prepare(windowed::SlotCertificate { proposal, certificate })
+    };
+    let (others, own) = (prepared([0, 1, 2]), prepared([0, 1, 3]));
+    for (message, stops) in
+        [(others, false), (own, true), (windowed::Message::ViewChange(Box::new(change)), true)]
+    {
+        let mut replica = recovered(settings.clone(), 1, NOW);
+        let question = question_of(&mut replica);
+        for member in [0, 1] {
+            give(&mut replica, Peer::Replica(ReplicaId(member)), &answer(&[&question]));
+        }
+        assert_eq!(state(&replica), WitnessState::Clear);
+        let message = Message::Consensus(quorate_consensus::Message::Pbft(message));
+        give(&mut replica, Peer::Replica(ReplicaId(1)), &message);
+        assert_eq!(state(&replica) == WitnessState::Contradicted, stops, "{message:?}");
+        let is_stop = |effect: &Effect<Message>| matches!(effect, Effect::StopSigning(_));
+        assert_eq!(effects(&mut replica).iter().any(is_stop), stops);
+        assert_eq!(replica.status().signs, !stops);
+    }
 }

@@ -1,5 +1,6 @@
 use super::super::tests::{NEVER, block, named, open, sequences};
-use super::{BY_USE, ClientEntry, load_bytes};
+use super::{BY_USE, ClientEntry, load_bytes, session};
+use crate::StorageError;
 use crate::executor::Executor;
 use crate::store::{MemoryStore, Store};
 use proptest::prelude::*;
@@ -113,4 +114,19 @@ proptest! {
             prop_assert_eq!(by_use, 0, "and nothing else is listed");
         }
     }
+}
+
+/// An entry that is listed and keeps nothing is damage, and no reason to go on looking for ever.
+#[test]
+fn a_listed_session_that_keeps_nothing_is_damage() {
+    let mut executor = keeping(&MemoryStore::new(), 1);
+    executor.execute(&block(1, &[named(1, 0)])).expect("works");
+    let client = named(1, 0).client;
+    let mut transaction = executor.store.begin().expect("begun");
+    let entry = ClientEntry::load(client, |key| transaction.get(key)).expect("whole");
+    let damaged = ClientEntry { kept: 0, ..entry };
+    transaction.put(&session::key(client), &damaged.encode()).expect("put");
+    transaction.commit(false).expect("committed");
+    let error = executor.execute(&block(2, &[named(2, 0)])).expect_err("noticed");
+    assert_eq!(error, StorageError::StateDamaged { entry: "order of sessions" });
 }

@@ -87,6 +87,8 @@ fn whatever_bit_of_the_log_decays_every_promise_is_there() {
             assert!(sound.decided.starts_with(&recovery.decided), "{name}, byte {offset}");
             assert_eq!(promised(recovery), promised(sound.clone()), "{name}, byte {offset}");
             repaired += u64::from(findings.records_damaged > 0);
+            let used = journal.stats().bytes_used;
+            assert!(used <= 1_024 * 10, "{name}, byte {offset}: {used} bytes of two small logs");
             drop(journal);
             // What was repaired stays so, without the copy too.
             let (_, again, _) = damaged.open_with(Safeguards::default()).expect("opened");
@@ -175,8 +177,12 @@ fn a_cut_is_made_up_for_where_the_copy_has_all() {
     let sound = folder.copy().open().expect("opened").1;
     let last = folder.log.list().expect("listed").pop().expect("some");
     folder.log.remove(&last).expect("removed");
+    let left = folder.copy().open_with(Safeguards::default()).expect("opened").0;
+    let left = left.written().expect("some").sequence;
+    let committed = folder.witnessed.expect("some").mark.sequence;
     let (journal, recovery, findings) = folder.open().expect("opened");
     assert!(findings.set_back.is_none() && findings.promises_restored > 0, "{findings:?}");
+    assert_eq!(findings.records_damaged, committed - left, "each that is missing");
     assert_eq!(promised(recovery), promised(sound));
     drop(journal);
     // Numbers are not used twice, and what is committed afterwards is no fork.
@@ -301,4 +307,262 @@ fn marks_name_records() {
     assert_eq!(journal.records.find_mark(sequence), Ok(folder.witnessed.map(|w| w.mark)));
     assert_eq!(journal.records.find_mark(sequence + 1), Ok(None));
     assert!(journal.records.find_mark(0).expect("read").is_some());
+}
+
+/// Cuts the last segment off the log.
+fn cut(folder: &mut Folder) {
+    let last = folder.log.list().expect("listed").pop().expect("some");
+    folder.log.remove(&last).expect("removed");
+}
+
+/// Each kind of promise anew.
+fn renewed() -> Vec<Vec<Entry>> {
+    let incarnation = Record { kind: RecordKind::Incarnation, bytes: Bytes::from("start 3") };
+    let slots = [slot(7, b"slot 519"), slot(8, b"slot 264")];
+    vec![slots.to_vec(), vec![Entry::Record(incarnation), safety(&[4; 300])]]
+}
+
+/// ★ After a power cut the copy lags behind: the next start brings it level, whatever of it is
+/// there, so that it makes up for what happens to the log then.
+#[test]
+fn a_copy_that_lagged_behind_is_as_good_as_new() {
+    for stale in [false, true] {
+        let mut folder = Folder::written(&promises());
+        let old = folder.copy.copy();
+        folder.write(&renewed());
+        let sound = folder.copy().open().expect("opened").1;
+        folder.copy = if stale { old } else { MemoryDisk::new() };
+        folder.write(&[]);
+        cut(&mut folder);
+        let (_, recovery, findings) = folder.open().expect("opened");
+        assert!(findings.set_back.is_none() && findings.promises_restored > 0, "{findings:?}");
+        assert_eq!(promised(recovery), promised(sound), "stale is {stale}");
+    }
+}
+
+#[test]
+fn a_copy_that_is_level_is_left_as_it_is() {
+    let folder = Folder::written(&promises());
+    let files = folder.copy.list().expect("listed");
+    for _ in 0..3 {
+        drop(folder.open().expect("opened"));
+        assert_eq!(folder.copy.list().expect("listed"), files);
+    }
+}
+
+/// The copy has no sync of its own in each group: it has one in the end.
+#[test]
+fn the_copy_is_durable_when_the_journal_is_closed() {
+    let folder = Folder::default();
+    let (mut journal, _, _) = folder.open().expect("opened");
+    for group in promises() {
+        write_and_commit(&mut journal, &group).expect("works");
+    }
+    assert!(folder.copy.has_unsynced());
+    journal.close().expect("works");
+    assert!(!folder.copy.has_unsynced());
+}
+
+/// The copy names nothing that the log may lose: one that never began is not missed.
+#[test]
+fn a_journal_that_never_began_is_not_set_back() {
+    let folder = Folder::default();
+    drop(folder.open().expect("opened"));
+    folder.log.crash(&mut || true);
+    let (_, recovery, findings) = folder.open().expect("opened");
+    assert_eq!((recovery, findings), (Recovery::default(), Findings::default()));
+}
+
+#[test]
+fn a_damaged_copy_goes_when_it_is_begun_anew() {
+    let folder = Folder::written(&promises());
+    let damaged = folder.copy.list().expect("listed").remove(0);
+    folder.copy.flip(&damaged, 168 + 70, 1);
+    drop(folder.open().expect("opened"));
+    assert!(!folder.copy.list().expect("listed").contains(&damaged));
+}
+
+#[test]
+fn the_copy_has_small_files_beside_a_log_of_large_ones() {
+    let (log, copy) = (MemoryDisk::new(), MemoryDisk::new());
+    let disk = || -> Box<dyn Disk> { Box::new(log.clone()) };
+    let config = LogConfig { segment_bytes: 4 << 20, ..SMALL };
+    let safeguards = Safeguards { copy: Some(Box::new(copy.clone())), witnessed: None };
+    let opened = Journal::open_guarded(disk(), disk(), &Owner::nobody(), config, None, safeguards);
+    drop(opened.expect("opened"));
+    let name = copy.list().expect("listed").remove(0);
+    assert_eq!(copy.open(&name).expect("there").length().expect("known"), 1 << 20);
+}
+
+/// Without a witness the copy is anchored in the log by the record that both have: up to there it
+/// makes up for any damage.
+#[test]
+fn a_copy_makes_up_for_damage_without_a_witness() {
+    let folder = Folder { witnessed: None, ..Folder::written(&promises()) };
+    let sound = folder.copy().open().expect("opened").1;
+    let mut repaired = 0;
+    for name in folder.log.list().expect("listed") {
+        for offset in (0..1_024).step_by(5) {
+            let damaged = folder.copy();
+            damaged.log.flip(&name, offset, 2);
+            let (_, recovery, findings) =
+                damaged.open().unwrap_or_else(|error| panic!("{name}, byte {offset}: {error}"));
+            // The last record is the one that both have.
+            if findings.set_back.is_none() {
+                assert_eq!(promised(recovery), promised(sound.clone()), "{name}, byte {offset}");
+                repaired += u64::from(findings.records_damaged > 0);
+            }
+        }
+    }
+    assert!(repaired > 100, "only {repaired} flips were made up for");
+}
+
+/// ★ A copy that is older than the log takes no promise back: what it makes up for is missing, and
+/// nothing newer of its kind is there.
+#[test]
+fn an_older_copy_takes_no_promise_back() {
+    let mut folder = Folder::written(&promises()[..3]);
+    let stale = folder.copy.copy();
+    folder.write(&[vec![safety(b"newer"), slot(7, b"slot 263")], vec![slot(8, b"slot 264")]]);
+    let sound = folder.copy().open().expect("opened").1;
+    folder.copy = stale;
+    let mut repaired = 0;
+    for name in folder.log.list().expect("listed") {
+        for offset in (0..1_024).step_by(3) {
+            let damaged = folder.copy();
+            damaged.log.flip(&name, offset, 4);
+            match damaged.open() {
+                Ok((_, recovery, findings)) if findings.set_back.is_none() => {
+                    let place = format!("{name}, byte {offset}");
+                    assert_eq!(promised(recovery), promised(sound.clone()), "{place}");
+                    repaired += u64::from(findings.records_damaged > 0);
+                }
+                Ok(_) | Err(StorageError::Corrupt { .. }) => {}
+                Err(error) => panic!("{name}, byte {offset}: {error}"),
+            }
+        }
+    }
+    assert!(repaired > 20, "only {repaired} flips were made up for");
+}
+
+/// ★ Whatever step of a repair fails: it is done again at the next start, and no promise is lost.
+#[test]
+fn a_repair_that_a_crash_interrupted_is_done_again() {
+    let mut folder = Folder::written(&promises());
+    let sound = folder.copy().open().expect("opened").1;
+    cut(&mut folder);
+    let kinds: [fn(u64) -> Fault; 4] = [
+        // The start of the new segment is whole, and nothing behind it.
+        |nth| Fault::TearWrite { nth, bytes: 200 },
+        |nth| Fault::FailWrite { nth },
+        |nth| Fault::FailSync { nth },
+        |nth| Fault::FailDirectorySync { nth },
+    ];
+    let mut interrupted = 0;
+    for (kind, nth) in kinds.iter().flat_map(|kind| (0..12).map(move |nth| (kind, nth))) {
+        for lose in [true, false] {
+            let tried = folder.copy();
+            let log = FaultyDisk::new(tried.log.clone(), vec![kind(nth)]);
+            let copy: Box<dyn Disk> = Box::new(tried.copy.clone());
+            let safeguards = Safeguards { copy: Some(copy), witnessed: tried.witnessed };
+            let config = LogConfig { segment_bytes: 1_024, ..SMALL };
+            let bodies = Box::new(tried.bodies.clone());
+            let owner = Owner::nobody();
+            let opened =
+                Journal::open_guarded(Box::new(log), bodies, &owner, config, None, safeguards);
+            interrupted += u64::from(opened.is_err());
+            drop(opened);
+            if lose {
+                tried.log.crash(&mut || true);
+                tried.copy.crash(&mut || true);
+            }
+            let place = format!("{:?}, {lose}", kind(nth));
+            let (_, recovery, findings) =
+                tried.open().unwrap_or_else(|error| panic!("{place}: {error}"));
+            assert_eq!(findings.set_back, None, "{place}");
+            assert_eq!(promised(recovery), promised(sound.clone()), "{place}");
+        }
+    }
+    assert!(interrupted > 5, "{interrupted} steps failed");
+}
+
+/// Two records that lie side by side are two.
+#[test]
+fn damaged_records_are_counted() {
+    let folder = Folder::written(&promises());
+    // The segment's own record and the first promise have 168 and 72 bytes.
+    folder.log.flip("log-000000000001", 168 + 5, 1);
+    folder.log.flip("log-000000000001", 168 + 72 + 5, 1);
+    assert_eq!(folder.open().expect("opened").2.records_damaged, 2);
+}
+
+/// Bodies of which no file says whose they are may be anybody's: none of them is here.
+#[test]
+fn bodies_of_nobody_knows_whom_are_forgotten() {
+    let stored = body(1, &[1; 90]);
+    let group = |body: &Arc<Body>| vec![Entry::Body(Arc::clone(body))];
+    let folder = Folder::written(&[group(&stored), group(&body(2, &[2; 90]))]);
+    folder.bodies.flip("body-000000000001", 80, 1);
+    let (mut journal, recovery, findings) = folder.open().expect("opened");
+    assert_eq!((recovery.bodies, findings.bodies_damaged > 0), (vec![], true));
+    assert_eq!(read_one(&mut journal, ReadItem::Body(stored.reference)), Ok(None));
+    write_and_commit(&mut journal, &[Entry::Body(Arc::clone(&stored))]).expect("fetched again");
+    let read = read_one(&mut journal, ReadItem::Body(stored.reference));
+    assert_eq!(read, Ok(Some(stored.raw.clone())));
+}
+
+/// What is kept is written again once as much was appended, and not with each group.
+#[test]
+fn the_copy_is_rewritten_seldom() {
+    let copy = FaultyDisk::new(MemoryDisk::new(), Vec::new());
+    let written = copy.faults();
+    let safeguards = Safeguards { copy: Some(Box::new(copy)), witnessed: None };
+    let log = MemoryDisk::new();
+    let disk = || -> Box<dyn Disk> { Box::new(log.clone()) };
+    let config = LogConfig { segment_bytes: 1_024, ..SMALL };
+    let opened = Journal::open_guarded(disk(), disk(), &Owner::nobody(), config, None, safeguards);
+    let (mut journal, _, _) = opened.expect("opened");
+    let large: Vec<Entry> = (0..5).map(|place| slot(place, &[place; 600])).collect();
+    write_and_commit(&mut journal, &large).expect("works");
+    let before = written.bytes();
+    for n in 0..200_u8 {
+        write_and_commit(&mut journal, &[safety(&[n; 10])]).expect("works");
+    }
+    let appended = written.bytes() - before;
+    // A byte counts as its file is made and as it is written: 147,104 of them, and 192,136 where
+    // half as much has to be appended in between.
+    assert!(appended < 160_000, "{appended} bytes");
+}
+
+/// ★ A promise that was in the copy before it was in the log replaces the one before it there: when
+/// a power cut takes it from the log, and that one decays, it is what the copy has.
+#[test]
+fn a_copy_that_is_ahead_takes_no_promise_back() {
+    let folder = Folder::default();
+    let config = LogConfig { segment_bytes: 4 << 20, ..SMALL };
+    let open = |folder: &Folder| {
+        let [log, bodies] = [&folder.log, &folder.bodies].map(|disk| Box::new(disk.clone()));
+        let copy: Box<dyn Disk> = Box::new(folder.copy.clone());
+        let safeguards = Safeguards { copy: Some(copy), witnessed: None };
+        Journal::open_guarded(log, bodies, &Owner::nobody(), config.clone(), None, safeguards)
+    };
+    let (mut journal, _, _) = open(&folder).expect("opened");
+    for promise in [safety(b"old"), slot(7, b"1"), safety(b"newer"), slot(7, b"2")] {
+        write_and_commit(&mut journal, &[promise]).expect("works");
+    }
+    journal.close().expect("works");
+    // Nothing of it is committed, but for what filled a segment of the copy.
+    let ahead = [7; 600_000];
+    journal.write(&safety(&ahead)).expect("buffered");
+    journal.write(&slot(8, &ahead)).expect("buffered");
+    drop(journal);
+    folder.log.crash(&mut || true);
+    let (_, recovery, findings) = open(&folder.copy()).expect("opened");
+    assert_eq!(findings, Findings::default(), "the log is whole");
+    assert_eq!(recovery.safety.as_deref(), Some(&b"newer"[..]), "nobody acted on more");
+    // The records before the newer promise have 168, 64 + 8 and 64 + 8 bytes.
+    folder.log.flip("log-000000000001", 168 + 72 + 72 + 64, 1);
+    let (_, recovery, findings) = open(&folder).expect("opened");
+    assert_eq!((findings.set_back, findings.records_damaged), (None, 1));
+    assert_eq!(recovery.safety.as_deref(), Some(&ahead[..]));
 }

@@ -352,3 +352,20 @@ mod mutants {
         }
     }
 }
+
+#[test]
+fn less_is_kept_from_the_next_commit_on() {
+    let disk = MemoryDisk::new();
+    let all = LogConfig { retention_bytes: u64::MAX, ..config() };
+    let [log, bodies] = [&disk, &disk].map(|disk| Box::new(disk.clone()));
+    let opened = Journal::open(log, bodies, &Owner::nobody(), all, None);
+    let (mut journal, _) = opened.expect("opened");
+    (1..=80).for_each(|height| one_height(&mut journal, height, 0).expect("works"));
+    let before = journal.stats();
+    assert!(before.bytes_used > 3 * KEPT && before.oldest == Height(1), "{before:?}");
+    journal.retain(KEPT);
+    journal.commit().expect("works");
+    let after = journal.stats();
+    assert!(after.bytes_used <= KEPT + 2 * 2_048, "{after:?}");
+    assert!(after.oldest > Height(40), "{after:?}");
+}
