@@ -12,8 +12,8 @@ use quorate_types::executed::ExecutionCertificate;
 use quorate_types::request::Answer;
 use quorate_types::service::Proven;
 use quorate_types::{
-    ClientId, Committee, Epoch, Header, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request,
-    Time, Verified,
+    ClientId, Committee, Header, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time,
+    Verified,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,15 +85,15 @@ fn reply_in(
     let client = ClientId(client().public());
     let answer = Answer { client, sequence, height: Height(height), results, index: None };
     let from_id = ReplicaId(u16::from(from));
-    Message::Reply(Reply::sign(&identity(from), committee.chain(), Epoch(1), from_id, answer))
+    Message::Reply(Reply::sign(&identity(from), committee.scope(), from_id, answer))
 }
 
 /// A member's word that a request of one operation was refused when it was executed.
 fn refusal_of(from: u8, sequence: u64, height: u64) -> Message {
     let (client, results) = (ClientId(client().public()), vec![Outcome::Refused("no".into())]);
     let answer = Answer { client, sequence, height: Height(height), results, index: None };
-    let (key, chain) = (identity(from), committee().chain());
-    Message::Reply(Reply::sign(&key, chain, Epoch(1), ReplicaId(u16::from(from)), answer))
+    let (key, scope) = (identity(from), committee().scope());
+    Message::Reply(Reply::sign(&key, scope, ReplicaId(u16::from(from)), answer))
 }
 
 fn answer(session: &mut Session, now: Time, from: u8, message: &Message) {
@@ -697,8 +697,9 @@ fn a_reply_to_another_request_is_not_taken() {
     let mut session = session();
     submit(&mut session, Time(0), 42, 10);
     let (_, request) = sent(&mut session).pop().expect("sent at once");
-    let chain = committee().chain();
-    let other = Request::sign(&client(), chain, request.sequence, &[Bytes::from_static(b"other")]);
+    let network = committee().network();
+    let other =
+        Request::sign(&client(), network, request.sequence, &[Bytes::from_static(b"other")]);
     let reply = Box::new(certified(&other.expect("within limits"), one_result()));
     answer(&mut session, Time(1), 3, &Message::CertifiedReply(reply));
     assert!(completed(&mut session).is_empty());

@@ -4,7 +4,7 @@ use super::harness::*;
 use crate::block_tree::TreeBlock;
 use crate::chained::statements::{proposal_message, timeout_message, vote_message};
 use crate::chained::{Block, Message, Phase, genesis_id};
-use quorate_types::{BlockId, ChainId, Epoch, View};
+use quorate_types::{BlockId, EpochId, NetworkId, Scope, View};
 
 fn sample() -> (Keys, Block) {
     let keys = Keys::new(4);
@@ -18,6 +18,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+const SCOPE: Scope = Scope { network: NetworkId([7; 32]), epoch: EpochId([1; 32]) };
+
 #[test]
 fn golden_bytes() {
     let (keys, block) = sample();
@@ -29,7 +31,7 @@ fn golden_bytes() {
     cluster.submit(7);
     let safety = cluster.node(0).safety.clone().expect("it proposed");
     let found = [
-        ("genesis", genesis_id(&crate::jolteon::RULES, ChainId([7; 32]), Epoch(1)).0.to_hex()),
+        ("genesis", genesis_id(&crate::jolteon::RULES, SCOPE).0.to_hex()),
         ("block", keys.block(1, &keys.genesis(), 1, &[7]).id().0.to_hex()),
         ("block after a timeout certificate", block.id().0.to_hex()),
         ("timeout certificate", block.tc.as_ref().expect("it has one").content().to_hex()),
@@ -39,25 +41,23 @@ fn golden_bytes() {
         ("certificates", digest(&certificates(one, block.tc.as_ref()))),
         ("safety record", quorate_crypto::hash(&safety).to_hex()),
     ];
-    for ((name, found), pinned) in found.iter().zip(GOLDEN) {
-        assert_eq!(found, pinned, "{name}");
-    }
+    assert_eq!(found.map(|(_, text)| text), GOLDEN);
 }
 
 /// In the order of the test that reads them. A block id or a vote that changes makes another chain.
 const GOLDEN: [&str; 9] = [
-    "95b83d32707974358d376d4851fadcb520d36aa2daeb4483da161fe539d229f1",
-    "bf9923909da5e6468258791e643d22ca16d0e0a651f9b16bf494c23ba9547d7a",
-    "551c15745c40743e66e9105030a30fdbc194bc4fbe1506901c0b60efdeb0a2b3",
-    "36ccfbe664f3b19dd279b7c423da6729cb78ac9965daa352bb02b974a34b8981",
-    "010300000000000000551c15745c40743e66e9105030a30fdbc194bc4fbe1506901c0b60efdeb0a2b30100000000000000e6f13085b7cd9c1df631c1b24d3c05628fe2dfdf96d3f91999f4d416543971a4020010000000f5e97bc59e6327227f39db21a7ce06d6",
-    "18fc178e54fc1191460a862e79e12d80c2ab2822a5c7df34a29b70c204c70cd4",
-    "a09b6b2b2523b27334e495e39a809fd181aa0a219436bdd6b792c69efbbd13e1",
-    "d0d304a0b5a11888e1f69248a53222f9bd6fe8f034b79a19b20a902e90c89b7c",
-    "1608dbb041f8f1d13c5c2993f800fadbff2eda968795fdb500e7043768866591",
+    "8af6998b54a5cb2cfd324ed9ca419c16601abb12b143b894b656e94341d2713a",
+    "49a9e87c1aa79e146a024559f4a7b2935263dfb00f72091c4e4cefff5ea60a3d",
+    "c20ab14ff75049ef3c17de6944dbb99825f26ef6741281408b1f1e1269d41ea8",
+    "da5e1d3cc6e2468825556d27f989fdd18777099fd0448e2ffaf2eac1670cbdbe",
+    "010300000000000000c20ab14ff75049ef3c17de6944dbb99825f26ef6741281408b1f1e1269d41ea8010000000000000081568246e6e2008f9ae51cf61132c2fb280c9232d2b3e606135c5651877a6bee0200100000009f74207fc23240a5792f1ecddb6e51b1",
+    "f8601d91190485dc0d40c6c9182388b5b478dfa1475d00ecc7107dee3ac4f7df",
+    "4820730ccd1951c2e160638a756cbbacb5112b3c5dd176f2598487f8f0b3b44b",
+    "3ea533d7aa2701388340f2ac42685a325cd0f0bc977d47f3bfa62c1bdb2a9529",
+    "175424b3ff87054c5e54be4bae8f4ade1cf98b08ff2073f57174c33e583b825b",
 ];
 
-/// Statements of each kind are of one width, and start with kind, chain and epoch.
+/// Statements of each kind are of one width, and start with kind, network and epoch.
 #[test]
 fn golden_statements() {
     let (keys, _) = sample();
@@ -75,7 +75,7 @@ fn golden_statements() {
         ] {
             let label = label(kind);
             assert!(bytes.starts_with(&label));
-            assert_eq!(bytes.len(), label.len() + 32 + 8 + payload);
+            assert_eq!(bytes.len(), label.len() + 32 + 32 + payload);
         }
     }
 }

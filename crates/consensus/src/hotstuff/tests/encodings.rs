@@ -25,11 +25,11 @@ fn golden_bytes() {
 }
 
 const GOLDEN: [(&str, &str); 4] = [
-    ("genesis", "34b493207c8efaa83f144d1c58a8857375c795c0b6e30db52e5f0b6b04ddc20c"),
+    ("genesis", "248acc76bc6e2792f5260729a0eb9041f3dbc24280c12a48e13129c727d1d014"),
     (
         "block after a timeout certificate",
-        "cb1a996ab8a434f9a03948084adc5ef98ea4507c5c1b56b57850ff162a85cfcd",
+        "b249f1f0bb657b64cf6830f83afd1ddcc1708ada2aba38bc0440b9cd898d4e86",
     ),
-    ("vote", "8c2dce1821b08d6378121a35ddd1899d21b5fedcb92437d4c3fa74430044745c"),
-    ("safety record", "76da9cd326f9249b5947aad5267f13b0a796e0216f2dfb36a581101c01c7e78a"),
+    ("vote", "ff3fbb22f2dcc7d20a0b90a0c175f3b5b4773ec55de58b4c2bb2e91045bd3216"),
+    ("safety record", "d83a98374ee9b606e73ed2455fbb41445663269b2d914b62b505b133e3577b1e"),
 ];

@@ -31,12 +31,12 @@ fn golden_bytes() {
 }
 
 const GOLDEN: [(&str, &str); 8] = [
-    ("genesis", "6d8b68c0fc227060affc6a5fc4f05d83871ce5e6bb5eed2c027c75a61b11e984"),
-    ("block", "8dbe4c5013e2426292010a631a14cdbdc39a4273edbe31d17cba3601795caa50"),
-    ("prepare vote", "9c8d9d1bc59330c8a20a7e361db2ecaefa01be98bd7b145bf5002ec60c687774"),
-    ("pre-commit vote", "b2434dbae002a3ddd73ed2af0768c1c3a686b246d826f554804e30c843410e05"),
-    ("commit vote", "6d8729e2e9e0c83241051b048281faf16f3c783fde730a7faa402228677d55e9"),
-    ("precommitQC", "0b665b437161749f0f3eca6549421351d89bf017b5a7c26e29f6adf28c8b756b"),
-    ("new-view", "f5c97118c0430c91fe4e86924bb44683af13428c3477b3339496cb73d9ec576b"),
-    ("safety record", "76639871f9052143fb2d40bed8ce0ce18b717badad27e7325ae5cdf5e4320d04"),
+    ("genesis", "bed368924c7bf922afbd8c04645bebadff00814f23e4645cae7903af7b48db59"),
+    ("block", "62bf9cf430cc1055b9934ae7a9c7744b8c053315452c999860b4abaab73335f2"),
+    ("prepare vote", "e1f5fbc22a8f0e23435285c1247133126e652934ecd7e8f5edde80299909a4da"),
+    ("pre-commit vote", "522cb3592be158b287982d686d4b16a88367230a278a95fa8068c54aa20527d1"),
+    ("commit vote", "5d05a154f5f17bca6bb96b80a2307e63d2a1e053a7460140ae7592373d1ab792"),
+    ("precommitQC", "340f30d9ee43757d92bb971ffc4075c77abc8f2ab6d192599cef0ee00639152f"),
+    ("new-view", "cc85d5c01ec6aa1c432716f160ab14e7a63de8188c140657a59186654eec0ddd"),
+    ("safety record", "8b5a3c999480ea65226f7252f3549621012421c1384199a9ddde61df136e4413"),
 ];
