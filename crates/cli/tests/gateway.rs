@@ -59,7 +59,7 @@ fn status_and_description(door: &Door) {
     let door = Door { address: door.address.clone(), token: None };
     let status = door.get("/v1/status").json(200);
     assert_eq!((&status["members"], &status["service"]), (&json!(4), &json!("kv")));
-    assert_eq!(status["chain"].as_str().map(str::len), Some(64));
+    assert_eq!(status["network"].as_str().map(str::len), Some(64));
     assert_eq!(door.get("/openapi.json").json(200)["openapi"], "3.1.0");
 }
 
@@ -183,8 +183,8 @@ fn receipts(first: &Door, second: &Door) {
     };
     let error = tampered(&|receipt| receipt["height"] = json!(1_000_000));
     assert!(error.contains("'height' is not what its proof shows"), "{error}");
-    let error = tampered(&|receipt| receipt["chain"] = json!("00"));
-    assert!(error.contains("the receipt is of chain 00"), "{error}");
+    let error = tampered(&|receipt| receipt["network"] = json!("00"));
+    assert!(error.contains("the receipt is of network 00"), "{error}");
     let error = tampered(&|receipt| {
         let mut proof = hex::decode(receipt["proof"].as_str().expect("a proof")).expect("digits");
         let middle = proof.len() / 2;

@@ -134,7 +134,7 @@ fn a_machine_put_back_to_a_snapshot_follows_and_never_signs() {
     let why = restored.witnesses.contradiction;
     assert!(why.contains("old copy"), "{why}");
     wait_for("its log to say so", || {
-        log_of(&net.configs[3]).contains("this key signs no more on this chain").then_some(())
+        log_of(&net.configs[3]).contains("this key signs no more in this network").then_some(())
     });
     let evidence = fs::read_to_string(folder.join("data/contradiction.txt")).expect("evidence");
     assert_eq!(evidence.trim(), why);

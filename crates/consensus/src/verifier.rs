@@ -98,10 +98,10 @@ impl Verifier {
             .map(|key| key.prepare().expect("the committee checked its keys"))
             .collect();
         let (voting, _) = committee.scheme(Purpose::Vote);
-        let (chain, epoch) = (committee.chain(), committee.epoch());
+        let scope = committee.scope();
         let genesis = match protocol.family() {
-            Family::Chained(rules) => chained::genesis_id(rules, chain, epoch),
-            Family::Windowed(_) => windowed::genesis_id(chain, epoch),
+            Family::Chained(rules) => chained::genesis_id(rules, scope),
+            Family::Windowed(_) => windowed::genesis_id(scope),
         };
         Self {
             committee,
@@ -179,9 +179,9 @@ impl Verifier {
         self.horizon.fetch_max(view.0, Ordering::AcqRel);
     }
 
-    /// The signed bytes of a statement of this chain and epoch.
+    /// The signed bytes of a statement of this network and epoch.
     pub fn statement(&self, kind: sign::Kind, payload: &impl borsh::BorshSerialize) -> Vec<u8> {
-        sign::statement(kind, self.committee.chain(), self.committee.epoch(), payload)
+        sign::statement(kind, self.committee.scope(), payload)
     }
 
     /// Checks a member's identity signature.

@@ -134,6 +134,11 @@ pub enum Mutant {
     SignWithOneShare,
     /// Checkpoints: fewer than a quorum keep a state.
     CheckpointByFew,
+    /// Epochs: the id of one names its number alone, so what is signed in one that began otherwise
+    /// is good in this one.
+    EpochByNumber,
+    /// Epochs: fewer than a quorum hand over.
+    HandOverByFew,
     /// Checkpoints: a member whose own root is another than the certified one goes on.
     CheckpointTrustOwn,
     /// SBFT: a quorum's votes decide at once.

@@ -68,6 +68,7 @@ fn committee(
     });
     let file = CommitteeFile {
         name: format!("sim {seed}"),
+        network: None,
         epoch: Epoch(0),
         scheme: scheme.to_string(),
         redundancy: weights.redundant_members(),

@@ -44,7 +44,7 @@ impl Block {
         let client = key_file(scheme, members).identity;
         let operation = Bytes::from_static(&OPERATION);
         let request = |sequence| {
-            Request::sign(&client, committee.chain(), sequence, std::slice::from_ref(&operation))
+            Request::sign(&client, committee.network(), sequence, std::slice::from_ref(&operation))
         };
         let requests: Vec<Request> = (0..REQUESTS).map(|s| request(s).expect("fits")).collect();
         let results = vec![Outcome::Applied(Bytes::from_static(b"done"))];
@@ -102,6 +102,7 @@ fn committee(scheme: SchemeKind, keys: &[KeyFile]) -> Committee {
     let member = |keys: &KeyFile| Member::new(&keys.public(), "127.0.0.1:1".to_owned());
     let file = CommitteeFile {
         name: "bench".to_owned(),
+        network: None,
         epoch: Epoch(1),
         scheme: scheme.to_string(),
         redundancy: 0,
@@ -113,7 +114,7 @@ fn committee(scheme: SchemeKind, keys: &[KeyFile]) -> Committee {
 
 /// Signed by as few members as are enough.
 fn certify(committee: &Committee, keys: &[KeyFile], header: Header) -> ExecutionCertificate {
-    let statement = header.statement(committee.chain(), committee.epoch());
+    let statement = header.statement(committee.scope());
     let (scheme, _) = committee.scheme(Purpose::Execute);
     let signers = 0..=(keys.len() - 1) / 3;
     let shares: Vec<_> =

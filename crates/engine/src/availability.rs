@@ -324,7 +324,7 @@ impl Certifier {
 
     fn sign(&self, available: Available) -> Acknowledgement {
         let committee = self.verifier.committee();
-        let statement = available.statement(committee.chain(), committee.epoch());
+        let statement = available.statement(committee.scope());
         Acknowledgement { available, signature: self.identity.sign(&statement) }
     }
 }

@@ -93,7 +93,7 @@ impl Checkpoints {
     }
 
     fn statement(&self, height: Height, root: Digest) -> Vec<u8> {
-        checkpoint_statement(self.committee.chain(), self.committee.epoch(), height, root)
+        checkpoint_statement(self.committee.scope(), height, root)
     }
 
     /// ★ Signs no more, and drops what has not left: its records are older than its signatures.

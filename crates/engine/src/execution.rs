@@ -239,8 +239,8 @@ impl Execution {
             [] => self.certify_timeout * (1 << attempts.saturating_sub(1).min(DOUBLINGS_MAX)),
             some => self.collector_backoff.delay_after(now, some),
         };
-        let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
-        let statement = executed_statement(chain, epoch, height, root);
+        let scope = self.committee.scope();
+        let statement = executed_statement(scope, height, root);
         let share = self.committee.sign(Purpose::Execute, &self.voting, &statement);
         let mut send = |to| {
             let message = Message::ExecutionShare(height, root, share.clone());
@@ -345,8 +345,8 @@ impl Execution {
         let ballots = open.shares.by_root.get_or_insert_with(new);
         // ★ What is added up is one statement.
         let sum = if mutants::active(Mutant::MixedRoots) { Digest::ZERO } else { root };
-        let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
-        ballots.add(from, sum, || executed_statement(chain, epoch, height, root), share);
+        let scope = self.committee.scope();
+        ballots.add(from, sum, || executed_statement(scope, height, root), share);
         self.add_up(now, height);
     }
 

@@ -118,7 +118,7 @@ pub trait EffectPorts<M = Message> {
     /// Keeps what certifies a height for readers, if this host has any.
     fn certified(&mut self, certificate: Box<ExecutionCertificate>);
 
-    /// Notes durably, with the reason, that the key must not sign on this chain again (★).
+    /// Notes durably, with the reason, that the key must not sign in this network again (★).
     ///
     /// # Errors
     /// When the host cannot go on.

@@ -367,7 +367,7 @@ fn typed(tag: FrameTag, header: &impl BorshSerialize, raw: &[Bytes]) -> Frame {
 mod tests {
     use super::*;
     use quorate_crypto::IdentitySecret;
-    use quorate_types::ChainId;
+    use quorate_types::NetworkId;
 
     fn content(message: &Message) -> Vec<u8> {
         message.frame().0.concat().split_off(4)
@@ -377,7 +377,7 @@ mod tests {
     fn what_is_not_checked_is_refused_by_its_number() {
         let secret = IdentitySecret::from_seed([1; 32]);
         let operation = Bytes::from_static(b"op");
-        let request = Request::sign(&secret, ChainId([7; 32]), 77, &[operation]).expect("small");
+        let request = Request::sign(&secret, NetworkId([7; 32]), 77, &[operation]).expect("small");
         let sent = content(&Message::Request(request));
         let Some(Message::Busy(busy)) = refuse_unchecked(&sent, "no") else { panic!("busy") };
         assert_eq!(busy, Busy { sequence: 77, reason: "no".to_owned() });

@@ -88,14 +88,14 @@ mod tests {
     use crate::testing::{client, committee, content, identity, weighted};
     use bytes::Bytes;
     use quorate_types::request::Answer;
-    use quorate_types::{ClientId, Epoch, Height, Outcome, ReplicaId, Reply};
+    use quorate_types::{ClientId, Height, Outcome, ReplicaId, Reply};
 
     fn reply(from: u8, sequence: u64, result: u8) -> Reply {
         let results = vec![Outcome::Applied(Bytes::copy_from_slice(&[result]))];
         let client = ClientId(client().public());
         let answer = Answer { client, sequence, height: Height(3), results, index: None };
-        let chain = committee().chain();
-        Reply::sign(&identity(from), chain, Epoch(1), ReplicaId(u16::from(from)), answer)
+        let scope = committee().scope();
+        Reply::sign(&identity(from), scope, ReplicaId(u16::from(from)), answer)
     }
 
     fn pass(gate: &mut ReplyGate, from: u8, sequence: u64, result: u8) {

@@ -243,10 +243,10 @@ impl Session {
         while self.is_window_open() && self.is_bundle_ready(now) {
             let bundle = self.take_bundle(now);
             let (tags, operations): (Vec<u64>, Vec<Bytes>) = bundle.into_iter().unzip();
-            let chain = self.config.committee.chain();
+            let network = self.config.committee.network();
             let reused = self.free.pop_first();
             let sequence = reused.unwrap_or(self.next_sequence);
-            let request = Request::sign(&self.identity, chain, sequence, &operations)
+            let request = Request::sign(&self.identity, network, sequence, &operations)
                 .expect("a bundle is cut to a request's limits");
             self.next_sequence = self.next_sequence.max(sequence + 1);
             self.effects

@@ -44,6 +44,7 @@ pub(crate) fn with_redundancy(weights: &[u64], redundancy: u64) -> Arc<Committee
     };
     let file = CommitteeFile {
         name: "test".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,
@@ -103,7 +104,7 @@ pub(crate) fn certified(request: &Request, results: Vec<Outcome>) -> CertifiedRe
 
 /// Signed by all members.
 pub(crate) fn certify_executed(header: Header) -> ExecutionCertificate {
-    let statement = header.statement(committee().chain(), committee().epoch());
+    let statement = header.statement(committee().scope());
     let (scheme, _) = committee().scheme(Purpose::Execute);
     let shares: Vec<_> =
         (0..4u8).map(|member| (usize::from(member), voting(member).sign(&statement))).collect();
@@ -117,7 +118,7 @@ pub(crate) fn client() -> IdentitySecret {
 
 pub(crate) fn request(sequence: u64, bytes: usize) -> Request {
     let operation = Bytes::from(vec![7; bytes]);
-    Request::sign(&client(), committee().chain(), sequence, &[operation]).expect("within limits")
+    Request::sign(&client(), committee().network(), sequence, &[operation]).expect("within limits")
 }
 
 pub(crate) fn body(author: u16, sequence: u64, bytes: usize) -> Arc<Body> {
@@ -128,7 +129,7 @@ pub(crate) fn body(author: u16, sequence: u64, bytes: usize) -> Arc<Body> {
 pub(crate) fn proposal(bodies: Vec<BodyRef>) -> quorate_consensus::Message {
     let genesis = verifier().consensus().genesis();
     let block = Block {
-        epoch: Epoch(1),
+        epoch: committee().epoch_id(),
         view: View(1),
         author: ReplicaId(0),
         justify: Qc::genesis(genesis, 4),
@@ -137,7 +138,7 @@ pub(crate) fn proposal(bodies: Vec<BodyRef>) -> quorate_consensus::Message {
         payload: Payload::new(Height(1), 0, bodies),
     };
     let id = quorate_consensus::block_tree::TreeBlock::id(&block);
-    let statement = sign::statement(Kind::Propose, committee().chain(), Epoch(1), &(View(1), id));
+    let statement = sign::statement(Kind::Propose, committee().scope(), &(View(1), id));
     let signature = identity(0).sign(&statement).0.to_vec();
     quorate_consensus::Message::Jolteon(chained::Message::Proposal(Proposal { block, signature }))
 }
@@ -166,7 +167,7 @@ pub(crate) fn acknowledge(signer: u8, author: u16, bodies: &[Digest]) -> Acknowl
             Available::link(link, sequence, *body)
         });
     let available = Available { author, sequence: FIRST + bodies.len() as u64 - 1, link };
-    let statement = available.statement(committee().chain(), Epoch(1));
+    let statement = available.statement(committee().scope());
     Acknowledgement { available, signature: identity(signer).sign(&statement) }
 }
 

@@ -412,7 +412,7 @@ fn parse_body(reference: BodyRef, raw: Bytes, verifier: &Verifier) -> Result<Arc
     check_author(reference, committee)?;
     let body = Body::parse(reference, raw).map_err(malformed)?;
     let statements: Vec<Vec<u8>> =
-        body.requests.iter().map(|r| r.statement(committee.chain())).collect();
+        body.requests.iter().map(|r| r.statement(committee.network())).collect();
     let items: Vec<(IdentityKey, &[u8], Signature)> = body
         .requests
         .iter()
@@ -436,7 +436,7 @@ fn check_request(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inc
     if from != Peer::Client(request.client) {
         return Err(Rejected::ForeignSender);
     }
-    let statement = request.statement(verifier.committee().chain());
+    let statement = request.statement(verifier.committee().network());
     request
         .client
         .0
@@ -476,7 +476,7 @@ fn check_reply(reply: Reply, from: Peer, verifier: &Verifier) -> Result<Incoming
         return Err(Rejected::RuleBroken("a reply's digest is that of its results"));
     }
     let committee = verifier.committee();
-    let statement = reply.statement(committee.chain(), committee.epoch());
+    let statement = reply.statement(committee.scope());
     verifier.consensus().verify_identity(reply.replica, &statement, &reply.signature)?;
     Ok(Incoming::Reply(reply))
 }
@@ -494,7 +494,7 @@ fn check_acknowledgement(
     if available.sequence < verifier.certified(available.author) {
         return Err(Rejected::Stale);
     }
-    let statement = available.statement(committee.chain(), committee.epoch());
+    let statement = available.statement(committee.scope());
     verifier.consensus().verify_identity(signer, &statement, &given.signature)?;
     Ok(Incoming::Acknowledgement(given))
 }

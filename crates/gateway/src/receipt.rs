@@ -10,10 +10,10 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptFile {
-    /// The format: `quorate receipt v1`.
+    /// The format: `quorate receipt v2`.
     pub format: String,
-    /// The chain, in hexadecimal.
-    pub chain: String,
+    /// The network, in hexadecimal.
+    pub network: String,
     /// Identity key that signed the request, in hexadecimal.
     pub client: String,
     /// Sequence number of the request among its client's.
@@ -57,14 +57,14 @@ pub enum ReceiptError {
 
 impl ProofFile for ReceiptFile {
     const NAME: &'static str = "receipt";
-    const FORMAT: &'static str = "quorate receipt v1";
+    const FORMAT: &'static str = "quorate receipt v2";
 
     fn format(&self) -> &str {
         &self.format
     }
 
-    fn chain(&self) -> &str {
-        &self.chain
+    fn network(&self) -> &str {
+        &self.network
     }
 }
 
@@ -86,7 +86,7 @@ impl ReceiptFile {
         };
         Ok(Self {
             format: Self::FORMAT.to_owned(),
-            chain: hex::encode(committee.chain().0),
+            network: hex::encode(committee.network().0),
             client: request.client.0.to_string(),
             sequence: request.sequence,
             height: header.height.0,
@@ -114,7 +114,7 @@ impl ReceiptFile {
     /// # Errors
     /// What does not hold.
     pub fn verify(&self, committee: &Committee) -> Result<Receipt, ReceiptError> {
-        self.check_head(committee.chain())?;
+        self.check_head(committee.network())?;
         let receipt: Receipt = Self::decode(&self.proof)?;
         receipt.verify(committee)?;
         self.compare(&Self::new(&receipt, committee)?)?;

@@ -268,11 +268,11 @@ impl Wallet {
             }
         }
         let mut wallet = Self { network, secret, file, state };
-        let chain = wallet.network.chain();
-        match wallet.state.chain {
-            None => wallet.write(Record::Network(chain))?,
-            Some(expected) if expected != chain => {
-                let (expected, found) = (hex::encode(expected.0), hex::encode(chain.0));
+        let network = wallet.network.id();
+        match wallet.state.network {
+            None => wallet.write(Record::Network(network))?,
+            Some(expected) if expected != network => {
+                let (expected, found) = (hex::encode(expected.0), hex::encode(network.0));
                 return Err(WalletError::OtherNetwork { expected, found });
             }
             Some(_) => {}
@@ -311,7 +311,7 @@ impl Wallet {
         }
         let transaction = self.build(order)?;
         transaction.check_form(&self.network)?;
-        let id = transaction.id(self.network.chain());
+        let id = transaction.id(self.network.id());
         // The same coins for the same payee after a refusal are the same transaction: refused
         // again.
         if let Some(PaymentState::Refused { reason, .. }) =
@@ -365,7 +365,7 @@ impl Wallet {
         let payment = self.state.payment(tx)?;
         let PaymentState::Certified { certificate, .. } = &payment.state else { return None };
         let payee = payment.payee();
-        let mut coins = payment.transaction.coins(self.network.chain(), certificate);
+        let mut coins = payment.transaction.coins(self.network.id(), certificate);
         coins.retain(|coin| coin.output.owner == payee);
         let sign = |text: &String| Memo::sign(&self.network, &self.secret, tx, text.clone());
         Some(PayReceipt { coins, memo: payment.order.memo.as_ref().map(sign) })

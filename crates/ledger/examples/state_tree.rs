@@ -17,7 +17,7 @@ use quorate_ledger::kv::{Operation, Query, Scan, Step, verify_answer};
 use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Store};
 use quorate_types::machine::Block;
 use quorate_types::service::{self, BlockContext, Proven, Service};
-use quorate_types::{Body, ChainId, ClientId, Height, Payload, ReplicaId, Request};
+use quorate_types::{Body, ClientId, Height, NetworkId, Payload, ReplicaId, Request};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,7 +162,7 @@ fn updates(height: u64, keys: u64) -> Vec<Bytes> {
 
 fn block(height: u64, operations: &[Bytes]) -> Block {
     let secret = IdentitySecret::from_seed([1; 32]);
-    let request = Request::sign(&secret, ChainId::default(), height - 1, operations);
+    let request = Request::sign(&secret, NetworkId::default(), height - 1, operations);
     let body = Arc::new(Body::seal(ReplicaId(0), height, &[request.expect("within limits")]));
     let payload = Payload::new(Height(height), height, vec![body.reference]);
     Block { payload, bodies: vec![body], decided: Bytes::from(vec![7; 500]) }

@@ -44,13 +44,13 @@ use std::sync::Arc;
 /// use quorate_ledger::kv::{Answer, Kv, Operation, Output, Query, StepOutput, verify_answer};
 /// use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 /// use quorate_types::machine::Block;
-/// use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
+/// use quorate_types::{Body, NetworkId, Height, Payload, ReplicaId, Request};
 /// use std::sync::Arc;
 ///
 /// // A client's request is decided and executed.
 /// let client = IdentitySecret::from_seed([7; 32]);
 /// let operations = [Operation::put("colour", "green").encode()];
-/// let request = Request::sign(&client, ChainId::default(), 0, &operations)?;
+/// let request = Request::sign(&client, NetworkId::default(), 0, &operations)?;
 /// let body = Arc::new(Body::seal(ReplicaId(0), 0, &[request]));
 /// let block = Block {
 ///     payload: Payload::new(Height(1), 0, vec![body.reference]),

@@ -27,13 +27,13 @@ const HEAD: &[u8] = b"head";
 /// use quorate_ledger::OrderedLog;
 /// use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 /// use quorate_types::machine::Block;
-/// use quorate_types::{Body, ChainId, Height, Outcome, Payload, ReplicaId, Request};
+/// use quorate_types::{Body, NetworkId, Height, Outcome, Payload, ReplicaId, Request};
 /// use std::sync::Arc;
 ///
 /// // A client signs a request of two operations; a validator seals it into a body; it is decided.
 /// let client = IdentitySecret::from_seed([7; 32]);
 /// let operations = [Bytes::from("first"), Bytes::from("second")];
-/// let request = Request::sign(&client, ChainId::default(), 0, &operations)?;
+/// let request = Request::sign(&client, NetworkId::default(), 0, &operations)?;
 /// let body = Arc::new(Body::seal(ReplicaId(0), 0, &[request]));
 /// let block = Block {
 ///     payload: Payload::new(Height(1), 0, vec![body.reference]),

@@ -231,8 +231,8 @@ impl Client {
         let most = (Request::BYTES_MAX / self.operation.len()).clamp(1, Request::OPERATIONS_MAX);
         let operations = vec![self.operation.clone(); count];
         for part in operations.chunks(most) {
-            let chain = self.verifier.committee().chain();
-            let request = Request::sign(&session.identity, chain, session.next_sequence, part);
+            let network = self.verifier.committee().network();
+            let request = Request::sign(&session.identity, network, session.next_sequence, part);
             let request = request.expect("within the limits");
             let to = ReplicaId(u16::try_from(self.place).expect("a member"));
             send(session, self.place, &[to], request, turn, latencies);

@@ -12,7 +12,7 @@
 use crate::config::read_toml;
 use crate::{ClientPolicy, ConfigError, NodeConfig};
 use quorate_crypto::IdentityKey;
-use quorate_types::{ChainId, ClientId, Committee, Voucher};
+use quorate_types::{ClientId, Committee, NetworkId, Voucher};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -61,13 +61,13 @@ impl ClientsFile {
 /// Door of the peer port for clients: whom it lets in.
 #[derive(Debug)]
 pub struct ClientDoor {
-    /// Chain of the vouchers, and the keys that need no list; `None` where everybody is let in.
+    /// Network of the vouchers, and the keys that need no list; `None` where everybody is let in.
     listed: Option<Listed>,
 }
 
 #[derive(Debug)]
 struct Listed {
-    chain: ChainId,
+    network: NetworkId,
     members: BTreeSet<IdentityKey>,
     path: PathBuf,
     clients: watch::Sender<Arc<BTreeSet<IdentityKey>>>,
@@ -92,8 +92,8 @@ impl ClientDoor {
         let path = config.clients_file.clone().unwrap_or_else(|| "clients.toml".into());
         let clients = watch::Sender::new(Arc::new(ClientsFile::load(&path)?));
         let keys = committee.members().filter_map(|member| committee.identity(member));
-        let (chain, members) = (committee.chain(), keys.copied().collect());
-        Ok(Self { listed: Some(Listed { chain, members, path, clients }) })
+        let (network, members) = (committee.network(), keys.copied().collect());
+        Ok(Self { listed: Some(Listed { network, members, path, clients }) })
     }
 
     /// Returns `true` if there is a list.
@@ -121,7 +121,7 @@ impl ClientDoor {
         let Some(listed) = &self.listed else { return Some(session.0) };
         let vouching = voucher
             .filter(|voucher| listed.has(&voucher.client))
-            .filter(|voucher| voucher.check(listed.chain, &session.0).is_ok());
+            .filter(|voucher| voucher.check(listed.network, &session.0).is_ok());
         let by = vouching.map_or(session.0, |voucher| voucher.client);
         listed.has(&by).then_some(by)
     }

@@ -13,10 +13,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceFile {
-    /// The format: `quorate evidence v1`.
+    /// The format: `quorate evidence v2`.
     pub format: String,
-    /// The chain, in hexadecimal.
-    pub chain: String,
+    /// The network, in hexadecimal.
+    pub network: String,
     /// Index of the member that signed.
     pub member: u16,
     /// Identity key of that member, in hexadecimal.
@@ -46,14 +46,14 @@ pub enum EvidenceError {
 
 impl ProofFile for EvidenceFile {
     const NAME: &'static str = "evidence";
-    const FORMAT: &'static str = "quorate evidence v1";
+    const FORMAT: &'static str = "quorate evidence v2";
 
     fn format(&self) -> &str {
         &self.format
     }
 
-    fn chain(&self) -> &str {
-        &self.chain
+    fn network(&self) -> &str {
+        &self.network
     }
 }
 
@@ -72,7 +72,7 @@ impl EvidenceFile {
         let identity = committee.identity(evidence.signer).ok_or(Rejected::NotAMember)?;
         Ok(Self {
             format: Self::FORMAT.to_owned(),
-            chain: hex::encode(committee.chain().0),
+            network: hex::encode(committee.network().0),
             member: evidence.signer.0,
             identity: identity.to_string(),
             rule: rule.name().to_owned(),
@@ -96,7 +96,7 @@ impl EvidenceFile {
     /// # Errors
     /// What does not hold.
     pub fn verify(&self, committee: &Arc<Committee>) -> Result<(), EvidenceError> {
-        self.check_head(committee.chain())?;
+        self.check_head(committee.network())?;
         let mut settings = Settings { protocol: self.protocol, ..Settings::default() };
         settings.comparison.proposal_key = self.proposal_key.parse().map_err(Self::malformed)?;
         let evidence: SignedEvidence = Self::decode(&self.proof)?;

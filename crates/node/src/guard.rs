@@ -31,7 +31,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, hash_parts};
 use quorate_storage::{LogMark, Room, StorageError, Witnessed, open_when_possible};
-use quorate_types::ChainId;
+use quorate_types::NetworkId;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -69,7 +69,7 @@ pub(crate) struct FileGuard {
 struct Slot {
     /// The slot with the higher turn is the newer one.
     turn: u64,
-    chain: [u8; 32],
+    network: [u8; 32],
     member: [u8; 32],
     sequence: u64,
     checksum: [u8; 16],
@@ -84,7 +84,7 @@ impl FileGuard {
     /// Opens the guard of a key file; without one it begins with the first [`Guard::advance`].
     pub(crate) fn beside(
         key: &Path,
-        chain: ChainId,
+        network: NetworkId,
         member: &IdentityKey,
     ) -> Result<Self, NodeError> {
         let path = key.with_extension("guard");
@@ -98,8 +98,8 @@ impl FileGuard {
         if turn.is_none() && !is_fresh {
             tracing::warn!(guard = %path.display(), "it is damaged and begins anew");
         }
-        let of_chain = slots.into_iter().flatten().filter(|slot| slot.chain == chain.0);
-        let found = of_chain.max_by_key(|slot| slot.turn);
+        let of_network = slots.into_iter().flatten().filter(|slot| slot.network == network.0);
+        let found = of_network.max_by_key(|slot| slot.turn);
         if let Some(slot) = found.as_ref().filter(|slot| slot.member != member.0) {
             return Err(StorageError::Foreign {
                 place: path.display().to_string(),
@@ -110,7 +110,7 @@ impl FileGuard {
         }
         let next = Slot {
             turn: turn.unwrap_or(0),
-            chain: chain.0,
+            network: network.0,
             member: member.0,
             sequence: 0,
             checksum: [0; 16],

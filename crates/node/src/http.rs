@@ -83,8 +83,8 @@ impl Queues {
 pub struct Summary {
     /// Version of this program.
     pub version: &'static str,
-    /// The chain, in hex.
-    pub chain: String,
+    /// The network, in hex.
+    pub network: String,
     /// Number of members of the committee.
     pub members: usize,
     /// Weight of all members together.

@@ -115,7 +115,7 @@ pub struct ThreadPorts {
     pub room: Room,
     /// Keeps what proves that members broke a rule.
     pub evidence: EvidenceFolder,
-    /// Notes durably, with the reason, that the key must not sign on this chain again.
+    /// Notes durably, with the reason, that the key must not sign in this network again.
     pub forfeit: Box<dyn Fn(&str) + Send>,
 }
 

@@ -1,4 +1,4 @@
-//! Noticing a lost disk (★): a small file beside the key says that the key was used on a chain.
+//! Noticing a lost disk (★): a small file beside the key says that the key was used on a network.
 //!
 //! A validator whose log is gone cannot know what it voted for, so it must never sign under its old
 //! key again. A data folder without a log alone does not tell a lost disk from a first start; this
@@ -8,11 +8,11 @@
 use crate::{NodeError, durable};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_storage::Journal;
-use quorate_types::ChainId;
+use quorate_types::NetworkId;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Status of the key on the chain at hand, as the file states it.
+/// Status of the key on the network at hand, as the file states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyStatus {
     /// The key signs, and there is a log of what it signed.
@@ -21,7 +21,7 @@ pub(crate) enum KeyStatus {
     Lost,
 }
 
-/// File beside a key that says on which chain the key was used.
+/// File beside a key that says on which network the key was used.
 #[derive(Debug)]
 pub(crate) struct Marker(PathBuf);
 
@@ -35,15 +35,15 @@ impl Marker {
         &self.0
     }
 
-    /// Status that the file states for `chain`; `None` when it states nothing.
-    pub(crate) fn read(&self, chain: ChainId) -> Result<Option<KeyStatus>, NodeError> {
+    /// Status that the file states for `network`; `None` when it states nothing.
+    pub(crate) fn read(&self, network: NetworkId) -> Result<Option<KeyStatus>, NodeError> {
         let text = match std::fs::read_to_string(&self.0) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(self.failed("read", source)),
         };
         let mut words = text.split_whitespace();
-        if words.next() != Some(hex::encode(chain.0).as_str()) {
+        if words.next() != Some(hex::encode(network.0).as_str()) {
             return Ok(None);
         }
         match words.next() {
@@ -53,10 +53,10 @@ impl Marker {
         }
     }
 
-    /// ★ Tells whether the key signed on `chain` and the log of its promises is lost: the key is
+    /// ★ Tells whether the key signed on `network` and the log of its promises is lost: the key is
     /// marked as used and there is none in `log`, or an earlier start found so.
-    pub(crate) fn is_lost(&self, chain: ChainId, log: &Path) -> Result<bool, NodeError> {
-        match self.read(chain)? {
+    pub(crate) fn is_lost(&self, network: NetworkId, log: &Path) -> Result<bool, NodeError> {
+        match self.read(network)? {
             None => Ok(false),
             Some(KeyStatus::Lost) => Ok(true),
             Some(KeyStatus::Used) if mutants::active(Mutant::SignAfterLoss) => Ok(false),
@@ -65,15 +65,15 @@ impl Marker {
     }
 
     /// Writes a status durably; nothing when the file states it already.
-    pub(crate) fn write(&self, chain: ChainId, status: KeyStatus) -> Result<(), NodeError> {
-        if self.read(chain)? == Some(status) {
+    pub(crate) fn write(&self, network: NetworkId, status: KeyStatus) -> Result<(), NodeError> {
+        if self.read(network)? == Some(status) {
             return Ok(());
         }
         let word = match status {
             KeyStatus::Used => "used",
             KeyStatus::Lost => "lost",
         };
-        let text = format!("{} {word}\n", hex::encode(chain.0));
+        let text = format!("{} {word}\n", hex::encode(network.0));
         durable::replace(&self.0, text.as_bytes()).map_err(|source| self.failed("write", source))
     }
 

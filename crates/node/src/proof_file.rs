@@ -4,7 +4,7 @@
 //! is compared with what the proof shows: a file that says anything else is refused.
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use quorate_types::ChainId;
+use quorate_types::NetworkId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -33,14 +33,14 @@ pub enum ProofFileError {
         /// Difference from that form.
         problem: String,
     },
-    /// The file is of another chain.
-    #[error("the {what} is of chain {found}; the committee's is {expected}")]
-    OtherChain {
+    /// The file is of another network.
+    #[error("the {what} is of network {found}; the committee's is {expected}")]
+    OtherNetwork {
         /// Kind of file, in a word.
         what: &'static str,
-        /// Chain that the file names.
+        /// Network that the file names.
         found: String,
-        /// Chain that was expected.
+        /// Network that was expected.
         expected: String,
     },
     /// The text is not what the proof shows.
@@ -59,8 +59,8 @@ pub trait ProofFile: Serialize + DeserializeOwned {
     /// Kind and version that it names.
     fn format(&self) -> &str;
 
-    /// Chain that it names, in hexadecimal.
-    fn chain(&self) -> &str;
+    /// Network that it names, in hexadecimal.
+    fn network(&self) -> &str;
 
     /// Reads a file as text. Nothing in it is believed yet.
     ///
@@ -82,20 +82,20 @@ pub trait ProofFile: Serialize + DeserializeOwned {
         serde_json::from_str(text).map_err(|error| Self::malformed(error.to_string()))
     }
 
-    /// Checks that it is of this kind and chain.
+    /// Checks that it is of this kind and network.
     ///
     /// # Errors
-    /// [`ProofFileError::Form`] and [`ProofFileError::OtherChain`].
-    fn check_head(&self, chain: ChainId) -> Result<(), ProofFileError> {
+    /// [`ProofFileError::Form`] and [`ProofFileError::OtherNetwork`].
+    fn check_head(&self, network: NetworkId) -> Result<(), ProofFileError> {
         if self.format() != Self::FORMAT {
             return Err(Self::malformed(format!("its format is '{}'", self.format())));
         }
-        let expected = hex::encode(chain.0);
-        if self.chain() == expected {
+        let expected = hex::encode(network.0);
+        if self.network() == expected {
             return Ok(());
         }
-        let found = self.chain().to_owned();
-        Err(ProofFileError::OtherChain { what: Self::NAME, found, expected })
+        let found = self.network().to_owned();
+        Err(ProofFileError::OtherNetwork { what: Self::NAME, found, expected })
     }
 
     /// Decodes a proof.

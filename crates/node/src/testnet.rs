@@ -29,7 +29,7 @@ const CLIENTS: &str = "clients.toml";
 /// Plan of a new test network.
 #[derive(Clone, Debug)]
 pub struct TestnetPlan {
-    /// A name for people; part of the chain's identity.
+    /// A name for people; part of the network's identity.
     pub name: String,
     /// Number of members, 1 to [`Committee::MEMBERS_MAX`].
     pub members: usize,
@@ -402,6 +402,7 @@ impl TestnetPlan {
     fn committee(&self, members: Vec<Member>, groups: Option<Groups>) -> String {
         let file = CommitteeFile {
             name: self.name.clone(),
+            network: None,
             epoch: Epoch(1),
             scheme: self.scheme.to_string(),
             redundancy: self.redundancy,
@@ -421,7 +422,7 @@ pub fn committee_text(file: &CommitteeFile) -> String {
     let content = toml::to_string(file).expect("a plain struct is a table");
     format!(
         "# A Quorate committee. Every member and every client holds the same bytes: the hash of\n\
-         # names, epoch, keys and weights is the chain's identity. Addresses may change without\n\
+         # names, epoch, keys and weights is the network's identity. Addresses may change without\n\
          # changing it.\n\
          #\n\
          # A member's `weight` (1 if absent) is what its vote counts. When weights differ, members of\n\

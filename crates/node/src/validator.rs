@@ -208,7 +208,7 @@ impl Validator {
             member = %origin.id,
             %address,
             http = %http_address,
-            chain = validator.shown.summary.chain,
+            network = validator.shown.summary.network,
             descriptors = %validator.shares,
             emulated_network = config.emulation.is_some(),
             signs = validator.shown.summary.signs,
@@ -338,7 +338,7 @@ impl Validator {
             views: Arc::clone(&views),
             room: room.clone(),
             evidence: EvidenceFolder::of(&config.data_dir, &origin.committee, &config.replica),
-            forfeit: forfeit(config, origin.committee.chain(), threads.failed.clone()),
+            forfeit: forfeit(config, origin.committee.network(), threads.failed.clone()),
         };
         let replica = Replica::new(origin.replica(config, signs));
         let (machine, stop) = bounded(0);

@@ -16,7 +16,7 @@ use quorate_node::transport::hello::Hello;
 use quorate_node::transport::outbound::dial;
 use quorate_node::{ClientPolicy, NodeConfig};
 use quorate_types::{
-    Body, BodyRef, ChainId, ClientId, Lane, Peer, Rejected, ReplicaId, View, Voucher,
+    Body, BodyRef, ClientId, Lane, NetworkId, Peer, Rejected, ReplicaId, View, Voucher,
 };
 use std::io;
 use std::time::{Duration, Instant};
@@ -63,17 +63,17 @@ impl Siege {
         &self,
         identity: &IdentitySecret,
         expected: ReplicaId,
-        chain: ChainId,
+        network: NetworkId,
         lane: Lane,
     ) -> io::Result<TlsStream<TcpStream>> {
         let key = *self.cluster.committee.identity(expected).unwrap();
         let tls = Dialer::new(identity).unwrap().to(key).unwrap();
-        dial(&self.address(), tls, Hello::new(chain, lane), TIMEOUT).await
+        dial(&self.address(), tls, Hello::new(network, lane), TIMEOUT).await
     }
 
     async fn channel(&self, identity: &IdentitySecret, lane: Lane) -> TlsStream<TcpStream> {
-        let chain = self.cluster.committee.chain();
-        self.open(identity, ReplicaId(0), chain, lane).await.unwrap()
+        let network = self.cluster.committee.network();
+        self.open(identity, ReplicaId(0), network, lane).await.unwrap()
     }
 
     fn cuts(&self, reason: &'static str) -> u64 {
@@ -137,8 +137,8 @@ fn vote(siege: &Siege, signer: ReplicaId) -> Frame {
 #[test]
 fn a_dialer_refuses_a_listener_with_another_key() {
     let siege = Siege::begin();
-    let chain = siege.cluster.committee.chain();
-    let work = siege.open(&siege.member, ReplicaId(1), chain, Lane::Votes);
+    let network = siege.cluster.committee.network();
+    let work = siege.open(&siege.member, ReplicaId(1), network, Lane::Votes);
     let error = siege.runtime.block_on(work).unwrap_err();
     assert!(error.to_string().contains("invalid peer certificate"), "{error}");
     siege.end();
@@ -148,9 +148,9 @@ fn a_dialer_refuses_a_listener_with_another_key() {
 fn a_stranger_is_a_client_and_opens_no_members_lane() {
     let siege = Siege::begin();
     let stranger = new_identity();
-    let chain = siege.cluster.committee.chain();
+    let network = siege.cluster.committee.network();
     for lane in [Lane::Votes, Lane::Consensus, Lane::Bulk] {
-        let work = siege.open(&stranger, ReplicaId(0), chain, lane);
+        let work = siege.open(&stranger, ReplicaId(0), network, lane);
         let error = siege.runtime.block_on(work).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -176,9 +176,9 @@ fn a_client_that_sends_members_messages_is_cut_off() {
 #[test]
 fn a_member_of_another_chain_is_told_so() {
     let siege = Siege::begin();
-    let work = siege.open(&siege.member, ReplicaId(0), ChainId([9; 32]), Lane::Votes);
+    let work = siege.open(&siege.member, ReplicaId(0), NetworkId([9; 32]), Lane::Votes);
     let error = siege.runtime.block_on(work).unwrap_err();
-    assert_eq!(error.to_string(), "it serves another chain: compare the committee files");
+    assert_eq!(error.to_string(), "it serves another network: compare the committee files");
     siege.end();
 }
 
@@ -208,9 +208,9 @@ fn a_member_that_lies_is_cut_off_for_a_while() {
         send(&mut consensus, &announce()).await;
         wait_for_the_end(&mut consensus).await;
         // Once more for as long as it takes to be turned away: the bar grows each time.
-        let chain = siege.cluster.committee.chain();
+        let network = siege.cluster.committee.network();
         let error = loop {
-            match siege.open(&siege.member, ReplicaId(0), chain, Lane::Votes).await {
+            match siege.open(&siege.member, ReplicaId(0), network, Lane::Votes).await {
                 Ok(mut votes) => {
                     let _ = try_send(&mut votes, &vote(&siege, ReplicaId(1))).await;
                     wait_for_the_end(&mut votes).await;
@@ -372,14 +372,14 @@ fn a_session_that_is_not_let_in_takes_nobodys_place() {
     });
     cluster.start_one(0);
     let runtime = Runtime::new().unwrap();
-    let chain = cluster.committee.chain();
+    let network = cluster.committee.network();
     let key = *cluster.committee.identity(ReplicaId(0)).unwrap();
     // Members vouch for whom they like, without a list.
     let open = |member: u16| {
         let file = cluster.folder.path().join(format!("net/validator-{member}/key.toml"));
         let (member, session) = (KeyFile::read(&file).unwrap().identity, new_identity());
-        let voucher = Some(Voucher::sign(&member, chain, &session.public()));
-        let hello = Hello { voucher, ..Hello::new(chain, Lane::Client) };
+        let voucher = Some(Voucher::sign(&member, network, &session.public()));
+        let hello = Hello { voucher, ..Hello::new(network, Lane::Client) };
         let tls = Dialer::new(&session).unwrap().to(key).unwrap();
         let address = cluster.validators[0].address().to_string();
         runtime.block_on(dial(&address, tls, hello, TIMEOUT))

@@ -83,7 +83,7 @@ impl Net {
         let outputs = vec![Output { owner: owner.public(), value: 100 }];
         let issue = Transaction::issue(&self.network, &self.issuer, serial, outputs);
         let certificate = self.certified(&self.issuer, &issue);
-        issue.coins(self.network.chain(), &certificate)
+        issue.coins(self.network.id(), &certificate)
     }
 
     fn spend(&self, owner: &IdentitySecret, coins: &[Coin], to: &IdentitySecret) -> Transaction {
@@ -114,7 +114,7 @@ fn every_scheme_pays_over_tls_and_its_receipt_verifies_offline() {
         let coins = net.issue(1, &alice);
         let payment = net.spend(&alice, &coins, &bob);
         let certificate = net.certified(&alice, &payment);
-        let coins = payment.coins(net.network.chain(), &certificate);
+        let coins = payment.coins(net.network.id(), &certificate);
         let receipt = PayReceipt { coins: vec![coins[0].clone()], memo: None };
         let paid = receipt.check(&net.network).expect("a good receipt");
         assert_eq!((paid.value, paid.payee), (40, bob.public()), "{scheme}");
@@ -146,7 +146,7 @@ fn a_double_spend_is_refused_with_evidence_that_is_served() {
         panic!("a double spend was not refused with a proof")
     };
     assert!(proof.is_proven(&net.network));
-    assert_eq!(proof.first.id, first.id(net.network.chain()));
+    assert_eq!(proof.first.id, first.id(net.network.id()));
     // Whoever refused had kept the proof before it answered; two refusals leave no quorum, and end
     // it.
     let serving = net.authorities.iter().filter(|shards| {

@@ -10,7 +10,7 @@ use quorate_node::transport::Limits;
 use quorate_node::transport::hello::{Answer, Ask, Hello};
 use quorate_node::transport::relay::RELAYED_MAX;
 use quorate_node::{NodeConfig, Validator};
-use quorate_types::{ChainId, Lane, ReplicaId};
+use quorate_types::{Lane, NetworkId, ReplicaId};
 use std::fs;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -62,10 +62,10 @@ fn replaced(cluster: &Cluster, index: usize) -> u64 {
 async fn ask(
     cluster: &Cluster,
     identity: &IdentitySecret,
-    (chain, to): (ChainId, u16),
+    (network, to): (NetworkId, u16),
 ) -> (TlsStream<TcpStream>, u8) {
     let tcp = TcpStream::connect(cluster.validators[0].address()).await.unwrap();
-    let ask = Ask { chain, to: ReplicaId(to) }.encode();
+    let ask = Ask { network, to: ReplicaId(to) }.encode();
     introduce(cluster, tcp, identity, 0, &ask).await
 }
 
@@ -116,29 +116,29 @@ async fn a_member_relays_for_members_to_members_and_so_much() {
     // What is relayed here says nothing, and stays for as long as a handshake may take.
     let limits = Limits { handshake: TIMEOUT, ..Limits::default() };
     let (cluster, member) = three_of_four(limits).await;
-    let chain = cluster.committee.chain();
+    let network = cluster.committee.network();
     let [welcome, not_yours, out_of_reach] =
         [Answer::Welcome, Answer::LaneNotYours, Answer::OutOfReach].map(|answer| answer as u8);
     for (to, what) in [(3, "itself"), (0, "the relay"), (9, "nobody")] {
-        let (_, answer) = ask(&cluster, &member, (chain, to)).await;
+        let (_, answer) = ask(&cluster, &member, (network, to)).await;
         assert_eq!(answer, out_of_reach, "{what}");
     }
-    let (_, answer) = ask(&cluster, &new_identity(), (chain, 1)).await;
+    let (_, answer) = ask(&cluster, &new_identity(), (network, 1)).await;
     assert_eq!(answer, not_yours, "a stranger");
-    let (_, answer) = ask(&cluster, &member, (ChainId([9; 32]), 1)).await;
-    assert_eq!(answer, Answer::OtherChain as u8);
+    let (_, answer) = ask(&cluster, &member, (NetworkId([9; 32]), 1)).await;
+    assert_eq!(answer, Answer::OtherNetwork as u8);
 
     let mut relayed = Vec::new();
     for number in 0..RELAYED_MAX {
-        let (stream, answer) = ask(&cluster, &member, (chain, 1 + number as u16 % 2)).await;
+        let (stream, answer) = ask(&cluster, &member, (network, 1 + number as u16 % 2)).await;
         assert_eq!(answer, welcome, "connection {number}");
         relayed.push(stream);
     }
-    let (_, answer) = ask(&cluster, &member, (chain, 1)).await;
+    let (_, answer) = ask(&cluster, &member, (network, 1)).await;
     assert_eq!(answer, out_of_reach, "one too many");
     drop(relayed);
     let again = async {
-        while ask(&cluster, &member, (chain, 1)).await.1 != welcome {
+        while ask(&cluster, &member, (network, 1)).await.1 != welcome {
             sleep(Duration::from_millis(20)).await;
         }
     };
@@ -150,15 +150,15 @@ async fn a_member_relays_for_members_to_members_and_so_much() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relayed_connection_has_one_hop_and_a_member_at_its_end() {
     let (cluster, member) = three_of_four(Limits::default()).await;
-    let chain = cluster.committee.chain();
-    let further = Ask { chain, to: ReplicaId(2) }.encode();
-    let (near, answer) = ask(&cluster, &member, (chain, 1)).await;
+    let network = cluster.committee.network();
+    let further = Ask { network, to: ReplicaId(2) }.encode();
+    let (near, answer) = ask(&cluster, &member, (network, 1)).await;
     assert_eq!(answer, Answer::Welcome as u8);
     let (_, answer) = introduce(&cluster, near, &member, 1, &further).await;
     assert_eq!(answer, Answer::OutOfReach as u8, "over 0 and 1 to 2");
 
-    let (near, _) = ask(&cluster, &member, (chain, 1)).await;
-    let client = Hello::new(chain, Lane::Client).encode();
+    let (near, _) = ask(&cluster, &member, (network, 1)).await;
+    let client = Hello::new(network, Lane::Client).encode();
     let (_, answer) = introduce(&cluster, near, &new_identity(), 1, &client).await;
     assert_eq!(answer, Answer::LaneNotYours as u8, "a client over 0");
     stop(cluster).await;
@@ -169,14 +169,14 @@ async fn a_relayed_connection_has_one_hop_and_a_member_at_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_way_is_no_second_process_and_two_that_fight_are() {
     let (cluster, member) = three_of_four(Limits::default()).await;
-    let chain = cluster.committee.chain();
-    let votes = Hello::new(chain, Lane::Votes).encode();
+    let network = cluster.committee.network();
+    let votes = Hello::new(network, Lane::Votes).encode();
     let direct = || async {
         let tcp = TcpStream::connect(cluster.validators[1].address()).await.unwrap();
         introduce(&cluster, tcp, &member, 1, &votes).await
     };
     let over_another = || async {
-        let (near, _) = ask(&cluster, &member, (chain, 1)).await;
+        let (near, _) = ask(&cluster, &member, (network, 1)).await;
         introduce(&cluster, near, &member, 1, &votes).await
     };
     let _first = direct().await;

@@ -3,7 +3,9 @@
 use crate::votes::{self, Votes};
 use crate::{Output, OutputId, PayScheme, TxId};
 use quorate_crypto::{IdentityKey, KeyCache, PublicKeys, hash_parts};
-use quorate_types::{ChainId, Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member};
+use quorate_types::{
+    Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member, NetworkId, Scope,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,7 +112,7 @@ pub enum NetworkError {
 #[derive(Clone, Debug)]
 pub struct Network {
     name: String,
-    chain: ChainId,
+    scope: Scope,
     committee: Arc<Committee>,
     scheme: PayScheme,
     shards: u16,
@@ -148,18 +150,19 @@ impl Network {
             2 * committee.quorum() > total + committee.faulty_max(),
             "two quorums share an honest authority, who saw both"
         );
-        let chain = file.chain_id(committee.chain());
+        let network = file.network_id(committee.network());
+        let scope = Scope { network, epoch: committee.epoch_id() };
         let issuer = parse_key("the issuer", &file.issuer)?;
-        let genesis = genesis_outputs(chain, &file.genesis)?;
+        let genesis = genesis_outputs(network, &file.genesis)?;
         Ok(Self {
             name: file.name.clone(),
-            chain,
+            scope,
             scheme: file.scheme,
             shards: file.shards,
             issuer,
             genesis,
             addresses: file.authorities.iter().map(|entry| entry.addresses.clone()).collect(),
-            votes: votes::of(file.scheme, chain, &committee),
+            votes: votes::of(file.scheme, scope, &committee),
             committee,
         })
     }
@@ -172,8 +175,14 @@ impl Network {
 
     /// Identifier that everything signed in this network names.
     #[must_use]
-    pub fn chain(&self) -> ChainId {
-        self.chain
+    pub fn id(&self) -> NetworkId {
+        self.scope.network
+    }
+
+    /// Scope of the authorities' votes: this network, in the epoch of their committee.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// The authorities as a committee: keys, weights, quorum.
@@ -197,7 +206,7 @@ impl Network {
     /// Implementation of the scheme that remembers nothing of what it checked: for measurements.
     #[must_use]
     pub fn votes_uncached(&self) -> Arc<dyn Votes> {
-        votes::of(self.scheme, self.chain, &self.committee)
+        votes::of(self.scheme, self.scope, &self.committee)
     }
 
     /// Number of shards of each authority.
@@ -239,7 +248,7 @@ impl Network {
 }
 
 impl NetworkFile {
-    /// The authorities as a committee file. What is signed names [`Network::chain`], not this
+    /// The authorities as a committee file. What is signed names [`Network::id`], not this
     /// file's.
     #[must_use]
     pub fn committee(&self) -> CommitteeFile {
@@ -253,6 +262,7 @@ impl NetworkFile {
         };
         CommitteeFile {
             name: self.name.clone(),
+            network: None,
             epoch: self.epoch,
             scheme: self.scheme.keys().to_string(),
             redundancy: 0,
@@ -261,19 +271,19 @@ impl NetworkFile {
         }
     }
 
-    fn chain_id(&self, committee: ChainId) -> ChainId {
+    fn network_id(&self, committee: NetworkId) -> NetworkId {
         let genesis: Vec<_> = self.genesis.iter().map(|one| (&one.owner, one.value)).collect();
         let content = (self.scheme.to_string(), self.shards, &self.issuer, genesis);
         let content = borsh::to_vec(&content).expect("encoding into memory cannot fail");
-        ChainId(hash_parts("quorate v1 payment network", &[&committee.0, &content]).0)
+        NetworkId(hash_parts("quorate v1 payment network", &[&committee.0, &content]).0)
     }
 }
 
 fn genesis_outputs(
-    chain: ChainId,
+    network: NetworkId,
     endowments: &[Endowment],
 ) -> Result<BTreeMap<OutputId, Output>, NetworkError> {
-    let tx = TxId(hash_parts("quorate v1 payments: genesis", &[&chain.0]));
+    let tx = TxId(hash_parts("quorate v1 payments: genesis", &[&network.0]));
     let mut total = 0u64;
     let mut outputs = BTreeMap::new();
     for (index, one) in endowments.iter().enumerate() {

@@ -95,7 +95,7 @@ impl OrderVerifier {
     }
 
     fn begin(&self, (ticket, tx): (u64, Transaction)) -> PendingOrder {
-        let core = tx.core(self.network.chain());
+        let core = tx.core(self.network.id());
         let invalid = self.form(&tx).err();
         let status = self.spent.status(core.id, &core.locks);
         PendingOrder { ticket, tx, core, status, invalid }

@@ -131,7 +131,7 @@ impl Payer {
     }
 
     fn on_pay(&mut self, transaction: Arc<Transaction>) {
-        let tx = transaction.id(self.network.chain());
+        let tx = transaction.id(self.network.id());
         if self.under_way.contains_key(&tx) {
             return;
         }
@@ -184,7 +184,7 @@ impl Payer {
             }
             Verdict::Locked { first, .. } => {
                 payment.locked.insert(from.index());
-                let second = payment.transaction.core(self.network.chain());
+                let second = payment.transaction.core(self.network.id());
                 let shown = first.map(|first| Equivocation { first: *first, second });
                 let proof = shown.filter(|shown| shown.is_proven(&self.network)).map(Box::new);
                 payment.proof = payment.proof.take().or(proof);

@@ -4,7 +4,7 @@
 use crate::{Coin, Invalid, Network, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{IdentityKey, IdentitySecret, Signature};
-use quorate_types::{Epoch, Kind, sign};
+use quorate_types::{Kind, Scope, sign};
 
 /// Coins that one transaction paid to one owner, and what the payer said with them.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -99,7 +99,7 @@ impl PayReceipt {
 
 fn memo_statement(network: &Network, tx: TxId, text: &str) -> Vec<u8> {
     let digest = quorate_crypto::hash(text.as_bytes());
-    sign::statement(Kind::TxMemo, network.chain(), Epoch(0), &(tx, digest))
+    sign::statement(Kind::TxMemo, Scope::network(network.id()), &(tx, digest))
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ impl TestNetwork {
 
     /// An authority's vote, whatever it is for.
     pub(crate) fn vote(&self, authority: usize, tx: &Transaction) -> Vote {
-        let id = tx.id(self.network.chain());
+        let id = tx.id(self.network.id());
         let mut votes =
             self.network.votes().sign(&self.keys[authority].voting, replica(authority), &[id]);
         votes.remove(0)
@@ -78,7 +78,7 @@ impl TestNetwork {
         let votes: Vec<_> =
             authorities.into_iter().map(|one| (replica(one), self.vote(one, tx))).collect();
         let suspects = Bitmap::new(self.keys.len());
-        self.network.votes().count(tx.id(self.network.chain()), &votes, &suspects).certificate
+        self.network.votes().count(tx.id(self.network.id()), &votes, &suspects).certificate
     }
 
     pub(crate) fn quorum(&self) -> usize {
@@ -91,7 +91,7 @@ impl TestNetwork {
 
     /// Outputs of a transaction, certified.
     pub(crate) fn coins(&self, tx: &Transaction) -> Vec<Coin> {
-        tx.coins(self.network.chain(), &self.certificate(tx))
+        tx.coins(self.network.id(), &self.certificate(tx))
     }
 
     pub(crate) fn hosts(&self) -> Vec<AuthorityHost> {
@@ -220,7 +220,7 @@ pub(crate) fn certify(
         Verdict::Vote(vote) => Some((replica(*one), vote)),
         _ => None,
     };
-    Votes { id: tx.id(testnet.network.chain()), votes: shown_to.iter().filter_map(vote).collect() }
+    Votes { id: tx.id(testnet.network.id()), votes: shown_to.iter().filter_map(vote).collect() }
 }
 
 /// Votes for a name.

@@ -5,7 +5,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::merkle::{self, Tree};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, IdentityKey, IdentitySecret, Signature, hash_keyed, hash_parts};
-use quorate_types::{ChainId, Epoch, Kind, sign};
+use quorate_types::{Kind, NetworkId, Scope, sign};
 
 /// Opening of a transaction's name for one of its outputs.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -23,10 +23,10 @@ impl Opening {
     /// The name of the transaction that has this output where the path says; `None` where the path
     /// fits no place.
     #[must_use]
-    pub fn opens(&self, chain: ChainId, output: &Output) -> Option<OutputId> {
+    pub fn opens(&self, network: NetworkId, output: &Output) -> Option<OutputId> {
         let root = self.path.root(&output.leaf())?;
         let index = u16::try_from(self.path.index).ok()?;
-        Some(OutputId { tx: name(chain, self.payer, self.sources, root), index })
+        Some(OutputId { tx: name(network, self.payer, self.sources, root), index })
     }
 }
 
@@ -193,7 +193,7 @@ impl Transaction {
     ) -> Self {
         let signature = Signature([0; 64]);
         let mut tx = Self { payer: secret.public(), source, outputs, signature };
-        tx.signature = secret.sign(&owner_statement(network, tx.core(network.chain()).id));
+        tx.signature = secret.sign(&owner_statement(network, tx.core(network.id()).id));
         tx
     }
 
@@ -225,10 +225,10 @@ impl Transaction {
 
     /// Core that an authority keeps of it: enough to show to anybody what its payer signed.
     #[must_use]
-    pub fn core(&self, chain: ChainId) -> Core {
+    pub fn core(&self, network: NetworkId) -> Core {
         let (sources, outputs) = (self.sources(), self.tree().root());
         Core {
-            id: name(chain, self.payer, sources, outputs),
+            id: name(network, self.payer, sources, outputs),
             payer: self.payer,
             locks: self.locks(),
             serial: match self.source {
@@ -242,8 +242,8 @@ impl Transaction {
 
     /// Name of the transaction in this network.
     #[must_use]
-    pub fn id(&self, chain: ChainId) -> TxId {
-        name(chain, self.payer, self.sources(), self.tree().root())
+    pub fn id(&self, network: NetworkId) -> TxId {
+        name(network, self.payer, self.sources(), self.tree().root())
     }
 
     fn tree(&self) -> Tree {
@@ -253,9 +253,9 @@ impl Transaction {
 
     /// Outputs as coins, with the proof that they exist, once a quorum voted for it.
     #[must_use]
-    pub fn coins(&self, chain: ChainId, certificate: &TxCertificate) -> Vec<Coin> {
+    pub fn coins(&self, network: NetworkId, certificate: &TxCertificate) -> Vec<Coin> {
         let (tree, sources) = (self.tree(), self.sources());
-        let tx = name(chain, self.payer, sources, tree.root());
+        let tx = name(network, self.payer, sources, tree.root());
         let coin = |(index, output): (u16, &Output)| {
             let path = tree.path(u32::from(index)).expect("as many leaves as outputs");
             let opening = Opening { payer: self.payer, sources, path };
@@ -306,7 +306,7 @@ impl Transaction {
                 _ => Err(Invalid::NotInGenesis(input.id)),
             },
             Origin::Certified(proof) => {
-                let opened = proof.opening.opens(network.chain(), &output);
+                let opened = proof.opening.opens(network.id(), &output);
                 if opened == Some(input.id) || mutants::active(Mutant::PayTrustPath) {
                     Ok(())
                 } else {
@@ -363,7 +363,7 @@ impl Core {
         let (outputs, signature) = (Vec::new(), self.signature);
         let tx = Transaction { payer: self.payer, source, outputs, signature };
         tx.locks() == self.locks
-            && name(network.chain(), self.payer, tx.sources(), self.outputs) == self.id
+            && name(network.id(), self.payer, tx.sources(), self.outputs) == self.id
             && self.payer.verify(&owner_statement(network, self.id), &self.signature).is_ok()
     }
 }
@@ -415,7 +415,7 @@ impl Coin {
             Origin::Genesis if network.genesis(self.id) == Some(self.output) => Ok(()),
             Origin::Genesis => Err(Invalid::NotInGenesis(self.id)),
             Origin::Certified(proof) => {
-                if proof.opening.opens(network.chain(), &self.output) != Some(self.id) {
+                if proof.opening.opens(network.id(), &self.output) != Some(self.id) {
                     return Err(Invalid::Path(self.id));
                 }
                 let verdicts = network.votes().verify(&[(self.id.tx, &proof.certificate)]);
@@ -425,12 +425,12 @@ impl Coin {
     }
 }
 
-/// `H(chain ‖ payer ‖ H(inputs) ‖ root of outputs)`; the root covers how many there are.
-fn name(chain: ChainId, payer: IdentityKey, sources: Digest, outputs: Digest) -> TxId {
+/// `H(network ‖ payer ‖ H(inputs) ‖ root of outputs)`; the root covers how many there are.
+fn name(network: NetworkId, payer: IdentityKey, sources: Digest, outputs: Digest) -> TxId {
     const NAME: &[u8; 32] = b"quorate v1 payments: transaction";
     let sources = if mutants::active(Mutant::PayVoteNamedOutputs) { Digest::ZERO } else { sources };
     let mut bytes = [0; 128];
-    bytes[..32].copy_from_slice(&chain.0);
+    bytes[..32].copy_from_slice(&network.0);
     bytes[32..64].copy_from_slice(&payer.0);
     bytes[64..96].copy_from_slice(&sources.0);
     bytes[96..].copy_from_slice(&outputs.0);
@@ -439,7 +439,7 @@ fn name(chain: ChainId, payer: IdentityKey, sources: Digest, outputs: Digest) ->
 
 /// Statement that a payer signs. Its outputs outlive an epoch, and so does its signature.
 pub(crate) fn owner_statement(network: &Network, id: TxId) -> Vec<u8> {
-    sign::statement(Kind::TxOwner, network.chain(), Epoch(0), &id)
+    sign::statement(Kind::TxOwner, Scope::network(network.id()), &id)
 }
 
 fn sum(mut values: impl Iterator<Item = u64>) -> Result<u64, Invalid> {

@@ -15,7 +15,7 @@ use crate::{PayScheme, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
 use merkle::MerkleVotes;
 use quorate_crypto::{Bitmap, Certificate, Share, VotingSecret};
-use quorate_types::{ChainId, Committee, ReplicaId};
+use quorate_types::{Committee, ReplicaId, Scope};
 use signatures::SignatureVotes;
 use std::fmt;
 use std::sync::Arc;
@@ -83,12 +83,12 @@ pub trait Votes: Send + Sync + fmt::Debug {
 }
 
 /// Implementation of a network's voting scheme.
-pub(crate) fn of(scheme: PayScheme, chain: ChainId, committee: &Arc<Committee>) -> Arc<dyn Votes> {
+pub(crate) fn of(scheme: PayScheme, scope: Scope, committee: &Arc<Committee>) -> Arc<dyn Votes> {
     let committee = Arc::clone(committee);
     match scheme {
-        PayScheme::Merkle => Arc::new(MerkleVotes::new(chain, committee)),
+        PayScheme::Merkle => Arc::new(MerkleVotes::new(scope, committee)),
         PayScheme::Plain | PayScheme::Bls | PayScheme::BlsThreshold => {
-            Arc::new(SignatureVotes::new(chain, committee))
+            Arc::new(SignatureVotes::new(scope, committee))
         }
     }
 }

@@ -112,14 +112,14 @@ impl Search {
             let tx = &self.pair[which];
             let vote = if self.liar == Some(one) {
                 let secret = &self.setup.keys[one].voting;
-                let id = tx.id(self.setup.network.chain());
+                let id = tx.id(self.setup.network.id());
                 Some(self.setup.network.votes().sign(secret, replica(one), &[id]).remove(0))
             } else {
                 hosts[one].show(&self.setup, one, tx)
             };
             votes[which].extend(vote.map(|vote| (replica(one), vote)));
         }
-        let ids: [TxId; 2] = [0, 1].map(|which| self.pair[which].id(self.setup.network.chain()));
+        let ids: [TxId; 2] = [0, 1].map(|which| self.pair[which].id(self.setup.network.id()));
         let certified = [0, 1].map(|which| {
             let suspects = Bitmap::new(AUTHORITIES);
             self.setup.network.votes().count(ids[which], &votes[which], &suspects).certificate

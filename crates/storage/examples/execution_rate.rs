@@ -12,7 +12,7 @@ use quorate_crypto::{Digest, IdentitySecret};
 use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Store};
 use quorate_types::machine::Block;
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
-use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
+use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -87,7 +87,7 @@ fn block(height: u64) -> Block {
             let mut seed = [0; 32];
             seed[..2].copy_from_slice(&client.to_le_bytes());
             let secret = IdentitySecret::from_seed(seed);
-            Request::sign(&secret, ChainId::default(), height - 1, &operations)
+            Request::sign(&secret, NetworkId::default(), height - 1, &operations)
                 .expect("within limits")
         })
         .collect();

@@ -48,10 +48,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// Format version, written into the first record of every segment with the owner.
-pub(crate) const FORMAT: u32 = 3;
-
-/// Format of segments whose first record has the format alone, and no owner.
-const FORMAT_WITHOUT_OWNER: u32 = 2;
+pub(crate) const FORMAT: u32 = 4;
 
 /// A group is handed to the operating system when it has grown to this size, and synced with the
 /// rest of it later.
@@ -494,19 +491,16 @@ impl Log {
     }
 }
 
-/// ★ Refuses a segment of another version or of somebody else, by its first record; returns `true`
-/// if that says whose it is.
-fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<bool, StorageError> {
-    if let Ok(format) = first.try_into().map(u32::from_le_bytes) {
+/// ★ Refuses a segment of another version or of somebody else, by its first record.
+fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<(), StorageError> {
+    // Before format 3 that record had the format alone, and no owner.
+    if let Ok(found) = first.try_into().map(u32::from_le_bytes) {
         let (file, expected) = (segment.place.clone(), FORMAT);
-        return match format {
-            FORMAT_WITHOUT_OWNER => Ok(false),
-            found => Err(StorageError::Format { file, found, expected }),
-        };
+        return Err(StorageError::Format { file, found, expected });
     }
     let (found, _) = OwnerRecord::split(first)
         .ok_or_else(|| segment.corrupt(0, "its first record does not say whose it is"))?;
-    found.check(&segment.place, FORMAT, owner).map(|()| true)
+    found.check(&segment.place, FORMAT, owner)
 }
 
 fn begin_segment(

@@ -14,14 +14,14 @@ use crate::StorageError;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::ChainId;
+use quorate_types::NetworkId;
 use std::fmt;
 
 const MAGIC: [u8; 4] = *b"QOWN";
 const HEAD_BYTES: usize = 12;
 const CHECKSUM_BYTES: usize = 16;
 
-/// Digits of a key or a chain that are shown: enough to find it in a committee file.
+/// Digits of a key or a network that are shown: enough to find it in a committee file.
 const SHOWN_DIGITS: usize = 16;
 
 /// Whoever keeps its promises in a file. Nobody else may read them as its own, nor go on without
@@ -29,7 +29,7 @@ const SHOWN_DIGITS: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Owner {
     /// Identity of the committee, or of the payment network, with its epoch and keys.
-    pub network: ChainId,
+    pub network: NetworkId,
     /// Identity key of the member, learner or authority.
     pub member: IdentityKey,
     /// Part that it has in the network.
@@ -61,7 +61,7 @@ impl Owner {
     #[must_use]
     pub fn nobody() -> Self {
         Self {
-            network: ChainId([0; 32]),
+            network: NetworkId([0; 32]),
             member: IdentityKey([0; 32]),
             role: Role::Validator,
             protocol: String::new(),

@@ -5,7 +5,7 @@
 //! is the hash of the link before it, its sequence number and its digest. A link therefore names
 //! every body up to its own, and one signature over it acknowledges them all.
 
-use crate::{ChainId, Epoch, Kind, ReplicaId, sign};
+use crate::{Kind, ReplicaId, Scope, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Digest, hash_parts};
 
@@ -50,8 +50,8 @@ impl Available {
 
     /// The bytes that a member signs.
     #[must_use]
-    pub fn statement(&self, chain: ChainId, epoch: Epoch) -> Vec<u8> {
-        sign::statement(Kind::Available, chain, epoch, self)
+    pub fn statement(&self, scope: Scope) -> Vec<u8> {
+        sign::statement(Kind::Available, scope, self)
     }
 }
 

@@ -1,11 +1,12 @@
 //! The committee: who votes, with which keys, and what a quorum of them is.
 
-use crate::{ChainId, Epoch, ReplicaId, Weights, WeightsError};
+use crate::{Epoch, EpochId, HandOver, NetworkId, ReplicaId, Scope, Weights, WeightsError};
+use borsh::BorshSerialize;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
-    Bitmap, BySharing, Certificate, Dealing, IdentityKey, KeyCache, KeyError, PossessionProof,
-    PublicKeys, Scheme, SchemeKind, Share, Sharing, VotingKey, VotingSecret, committee_scheme,
-    deal, hash_parts, threshold_schemes,
+    Bitmap, BySharing, Certificate, Dealing, Digest, IdentityKey, KeyCache, KeyError,
+    PossessionProof, PublicKeys, Scheme, SchemeKind, Share, Sharing, VotingKey, VotingSecret,
+    committee_scheme, deal, hash_parts, threshold_schemes,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -48,12 +49,12 @@ impl Purpose {
 }
 
 /// One member, as the committee file states it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
     /// Ed25519 identity key, 64 hex digits: proves its channels, signs proposals and replies.
     pub identity: String,
-    /// Proof that the member holds the identity's secret, 128 hex digits. It gives the chain no
+    /// Proof that the member holds the identity's secret, 128 hex digits. It gives the network no
     /// identity: adding one to an older file changes nothing that was signed.
     #[serde(default)]
     pub identity_proof: String,
@@ -95,7 +96,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// The keys that certificates of a committee with threshold keys are checked with, as its dealer or
 /// its members made them: 192 hex digits each.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize)]
 #[serde(deny_unknown_fields)]
 pub struct Groups {
     /// Key of all but the redundant members (paper 002: σ).
@@ -107,11 +108,14 @@ pub struct Groups {
 }
 
 /// The committee file: the same bytes for every member.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommitteeFile {
-    /// A name for people; part of the chain's identity.
+    /// A name for people; part of the network's identity.
     pub name: String,
+    /// Network that the file goes on. Absent in the file that founds one, whose own hash is the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkId>,
     /// The epoch in which this file is in force.
     pub epoch: Epoch,
     /// The voting scheme: `ed25519`, `bls` or `bls-threshold`.
@@ -173,12 +177,38 @@ pub enum CommitteeError {
     /// The voting keys together are unusable.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// A file of a later epoch in the place of the one that founds its network.
+    #[error(
+        "the committee file is of epoch {0} of a network that an earlier file founded: begin with \
+         that one, and with the hand-overs since"
+    )]
+    NotGenesis(Epoch),
+    /// A file that founds a network in the place of a later one.
+    #[error(
+        "the committee file names no network, so it founds one: a file that follows another names \
+         its network as `network`"
+    )]
+    Founds,
+    /// Another file than the one handed over to.
+    #[error("the hand-over is to another committee file, whose digest is {0}")]
+    OtherFile(Digest),
+    /// A file of another network than the one before.
+    #[error("the committee file is of network {0}, and the one before is not")]
+    OtherNetwork(NetworkId),
+    /// A file whose epoch is not the next one.
+    #[error("the committee file is of epoch {found}; epoch {expected} is next")]
+    OtherEpoch {
+        /// Epoch of the file.
+        found: Epoch,
+        /// The one after that of the committee before.
+        expected: Epoch,
+    },
 }
 
 /// A loaded committee: every key checked.
 #[derive(Clone, Debug)]
 pub struct Committee {
-    chain: ChainId,
+    scope: Scope,
     epoch: Epoch,
     identities: Vec<IdentityKey>,
     addresses: Vec<String>,
@@ -202,14 +232,13 @@ impl Committee {
     /// Most members: indices are 16 bits, certificates and windows are sized for hundreds.
     pub const MEMBERS_MAX: usize = 1_024;
 
-    /// Loads and checks a committee file: keys, proofs of possession, weights, no member twice.
+    /// Loads and checks the committee file that founds a network: keys, proofs of possession,
+    /// weights, no member twice.
     ///
     /// # Errors
     /// The first thing wrong with the file.
     pub fn load(file: &CommitteeFile, cache: KeyCache) -> Result<Self, CommitteeError> {
-        if file.scheme == FORGEABLE_SCHEME {
-            return Err(CommitteeError::Scheme(file.scheme.clone()));
-        }
+        refuse_forgeable(file)?;
         Self::load_simulated(file, cache)
     }
 
@@ -219,6 +248,57 @@ impl Committee {
     /// # Errors
     /// The first thing wrong with the file.
     pub fn load_simulated(file: &CommitteeFile, cache: KeyCache) -> Result<Self, CommitteeError> {
+        if file.network.is_some() {
+            return Err(CommitteeError::NotGenesis(file.epoch));
+        }
+        Self::load_begun(file, &HandOver::of_genesis(file.network_id()), cache)
+    }
+
+    /// Loads and checks the committee file that is in force after a hand-over. The hand-over's own
+    /// signatures ([`SignedHandOver::check`](crate::SignedHandOver::check)) and the file's place
+    /// behind the one before ([`Committee::check_next`]) are checked by who has the committee that
+    /// made it.
+    ///
+    /// # Errors
+    /// The first thing wrong with the file.
+    pub fn load_after(
+        file: &CommitteeFile,
+        hand_over: &HandOver,
+        cache: KeyCache,
+    ) -> Result<Self, CommitteeError> {
+        refuse_forgeable(file)?;
+        if file.network.is_none() {
+            return Err(CommitteeError::Founds);
+        }
+        if file.digest() != hand_over.file {
+            return Err(CommitteeError::OtherFile(hand_over.file));
+        }
+        Self::load_begun(file, hand_over, cache)
+    }
+
+    /// Checks that a file is of this committee's network and of the epoch after its own.
+    ///
+    /// # Errors
+    /// [`CommitteeError::Founds`], [`CommitteeError::OtherNetwork`] and
+    /// [`CommitteeError::OtherEpoch`].
+    pub fn check_next(&self, file: &CommitteeFile) -> Result<(), CommitteeError> {
+        let network = file.network.ok_or(CommitteeError::Founds)?;
+        if network != self.network() {
+            return Err(CommitteeError::OtherNetwork(network));
+        }
+        let (found, expected) = (file.epoch, self.epoch.next());
+        if found != expected {
+            return Err(CommitteeError::OtherEpoch { found, expected });
+        }
+        Ok(())
+    }
+
+    /// Loads the file of an epoch that began so.
+    fn load_begun(
+        file: &CommitteeFile,
+        begun: &HandOver,
+        cache: KeyCache,
+    ) -> Result<Self, CommitteeError> {
         let count = file.members.len();
         if count == 0 || count > Self::MEMBERS_MAX {
             return Err(CommitteeError::Size(count));
@@ -240,8 +320,9 @@ impl Committee {
         check_possession(&identities, &file.members)?;
         refuse_voting_identities(&identities, &keys)?;
         let voting = load_voting(kind, &keys, file.groups.as_ref(), &weights, cache)?;
+        let network = file.network_id();
         Ok(Self {
-            chain: file.chain_id(),
+            scope: Scope { network, epoch: begun.begins(network, file.epoch) },
             epoch: file.epoch,
             identities,
             addresses: file.members.iter().map(|m| m.address.clone()).collect(),
@@ -250,16 +331,29 @@ impl Committee {
         })
     }
 
-    /// The chain that this committee serves.
+    /// The network that this committee serves.
     #[must_use]
-    pub fn chain(&self) -> ChainId {
-        self.chain
+    pub fn network(&self) -> NetworkId {
+        self.scope.network
     }
 
-    /// The epoch in which it serves.
+    /// Number of the epoch in which it serves. Nothing that is signed is bound to it:
+    /// [`Committee::scope`].
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// Id of the epoch in which it serves.
+    #[must_use]
+    pub fn epoch_id(&self) -> EpochId {
+        self.scope.epoch
+    }
+
+    /// Scope of what its members sign.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// Number of members in the committee.
@@ -409,26 +503,30 @@ impl Committee {
 }
 
 impl CommitteeFile {
-    /// The hash of everything in the file that gives the chain its identity.
+    /// The network that the file is of: the one that it names, or the one that it founds.
+    ///
+    /// A network that it founds is called by the hash of everything that decides who may sign and
+    /// for what. Addresses and proofs of identities are left out: operators may correct the one and
+    /// add the other where nothing else changes, and go on signing for the same network.
     #[must_use]
-    pub fn chain_id(&self) -> ChainId {
-        let members: Vec<_> = self
-            .members
-            .iter()
-            .map(|m| (&m.identity, &m.voting, &m.possession, m.weight))
-            .collect();
-        let content = borsh::to_vec(&(&self.name, self.epoch, &self.scheme, members))
-            .expect("encoding into memory cannot fail");
-        let redundancy = self.redundancy.to_le_bytes();
-        // Without any, chains are called what they always were.
-        let mut parts: Vec<&[u8]> = vec![&content];
-        if self.redundancy > 0 || self.groups.is_some() {
-            parts.push(&redundancy);
+    pub fn network_id(&self) -> NetworkId {
+        let Self { name, network, epoch, scheme, redundancy, groups, members } = self;
+        if let Some(network) = network {
+            return *network;
         }
-        if let Some(Groups { fast, slow, execution }) = &self.groups {
-            parts.extend([fast.as_bytes(), slow.as_bytes(), execution.as_bytes()]);
-        }
-        ChainId(hash_parts("quorate v1 chain id", &parts).0)
+        let members: Vec<_> =
+            members.iter().map(|m| (&m.identity, &m.voting, &m.possession, m.weight)).collect();
+        let content = (name, epoch, scheme, redundancy, groups, members);
+        let content = borsh::to_vec(&content).expect("encoding into memory cannot fail");
+        NetworkId(hash_parts("quorate v1 network id", &[&content]).0)
+    }
+
+    /// The hash of everything in the file, addresses too: what operators sign when they change the
+    /// committee, and what is handed over to.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let content = borsh::to_vec(self).expect("encoding into memory cannot fail");
+        hash_parts("quorate v1 committee file", &[&content])
     }
 }
 
@@ -484,6 +582,13 @@ fn load_voting(
         )),
         (_, None) => Ok(Voting::One(committee_scheme(kind, keys, cache)?)),
     }
+}
+
+fn refuse_forgeable(file: &CommitteeFile) -> Result<(), CommitteeError> {
+    if file.scheme == FORGEABLE_SCHEME {
+        return Err(CommitteeError::Scheme(file.scheme.clone()));
+    }
+    Ok(())
 }
 
 fn parse_group(sharing: Sharing, groups: &Groups) -> Result<VotingKey, CommitteeError> {
@@ -548,4 +653,4 @@ fn refuse_voting_identities(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,9 +9,7 @@
 //! show with a path what one request came to, or with a service's proof what the state holds.
 //! Source: paper 002, §IV and §V-A.
 
-use crate::{
-    ChainId, ClientId, Committee, Epoch, Height, Kind, Outcome, Purpose, Rejected, Request, sign,
-};
+use crate::{ClientId, Committee, Height, Kind, Outcome, Purpose, Rejected, Request, Scope, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::merkle::Path;
 use quorate_crypto::mutants::{self, Mutant};
@@ -44,15 +42,15 @@ impl Header {
 
     /// The bytes that a member signs once it has executed the height.
     #[must_use]
-    pub fn statement(&self, chain: ChainId, epoch: Epoch) -> Vec<u8> {
-        executed_statement(chain, epoch, self.height, self.root())
+    pub fn statement(&self, scope: Scope) -> Vec<u8> {
+        executed_statement(scope, self.height, self.root())
     }
 }
 
 /// The bytes that a member signs once `height` came to `root` for it.
 #[must_use]
-pub fn executed_statement(chain: ChainId, epoch: Epoch, height: Height, root: Digest) -> Vec<u8> {
-    sign::statement(Kind::Executed, chain, epoch, &(height, root))
+pub fn executed_statement(scope: Scope, height: Height, root: Digest) -> Vec<u8> {
+    sign::statement(Kind::Executed, scope, &(height, root))
 }
 
 /// A header that members sign of whom one at least is honest: what it says is so.
@@ -75,7 +73,7 @@ impl ExecutionCertificate {
             return Err(Rejected::BelowThreshold);
         }
         let (scheme, _) = committee.scheme(Purpose::Execute);
-        let statement = self.header.statement(committee.chain(), committee.epoch());
+        let statement = self.header.statement(committee.scope());
         scheme
             .verify(&statement, &self.certificate)
             .map_err(|_| Rejected::BadSignature("an execution certificate"))
@@ -84,8 +82,8 @@ impl ExecutionCertificate {
 
 /// The bytes that a member signs once its state at `height` may replace all before it.
 #[must_use]
-pub fn checkpoint_statement(chain: ChainId, epoch: Epoch, height: Height, root: Digest) -> Vec<u8> {
-    sign::statement(Kind::Checkpoint, chain, epoch, &(height, root))
+pub fn checkpoint_statement(scope: Scope, height: Height, root: Digest) -> Vec<u8> {
+    sign::statement(Kind::Checkpoint, scope, &(height, root))
 }
 
 /// A quorum has executed everything up to a height and keeps its state: who needs what was before
@@ -111,9 +109,11 @@ impl CheckpointCertificate {
             return Err(Rejected::BelowThreshold);
         }
         let (scheme, _) = committee.scheme(Purpose::Checkpoint);
-        let (chain, epoch) = (committee.chain(), committee.epoch());
         scheme
-            .verify(&checkpoint_statement(chain, epoch, self.height, self.root), &self.certificate)
+            .verify(
+                &checkpoint_statement(committee.scope(), self.height, self.root),
+                &self.certificate,
+            )
             .map_err(|_| Rejected::BadSignature("a checkpoint's certificate"))
     }
 }

@@ -5,6 +5,7 @@ use quorate_crypto::{Digest, IdentityKey};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, Sub};
+use std::str::FromStr;
 use std::time::Duration;
 
 macro_rules! counter {
@@ -117,8 +118,65 @@ impl fmt::Display for BlockId {
     }
 }
 
-/// Names one deployment for ever: the hash of its genesis committee file. It is part of everything
-/// that is signed, so nothing signed for one chain is good on another.
+/// Name of one deployment for ever: the hash of its genesis committee file
+/// ([`CommitteeFile::network_id`](crate::CommitteeFile::network_id)). It is part of everything that
+/// is signed, so nothing signed for one network is good on another. In files 64 hex digits.
+#[derive(
+    Clone,
+    Copy,
+    Default,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    BorshSerialize,
+    BorshDeserialize,
+    Serialize,
+    Deserialize,
+)]
+#[serde(try_from = "String", into = "String")]
+pub struct NetworkId(pub [u8; 32]);
+
+impl fmt::Display for NetworkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl From<NetworkId> for String {
+    fn from(id: NetworkId) -> Self {
+        id.to_string()
+    }
+}
+
+/// Text that names no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' names no network: its id has 64 hexadecimal digits")]
+pub struct NotANetwork(String);
+
+impl FromStr for NetworkId {
+    type Err = NotANetwork;
+
+    fn from_str(text: &str) -> Result<Self, NotANetwork> {
+        let mut id = Self::default();
+        hex::decode_to_slice(text, &mut id.0).map_err(|_| NotANetwork(text.to_owned()))?;
+        Ok(id)
+    }
+}
+
+impl TryFrom<String> for NetworkId {
+    type Error = NotANetwork;
+
+    fn try_from(text: String) -> Result<Self, NotANetwork> {
+        text.parse()
+    }
+}
+
+/// Name of one epoch of one network: the hash of how it began
+/// ([`HandOver::begins`](crate::HandOver::begins)). Votes name it (★): two epochs of one number that
+/// began otherwise share no signature.
 #[derive(
     Clone,
     Copy,
@@ -132,7 +190,13 @@ impl fmt::Display for BlockId {
     BorshSerialize,
     BorshDeserialize,
 )]
-pub struct ChainId(pub [u8; 32]);
+pub struct EpochId(pub [u8; 32]);
+
+impl fmt::Display for EpochId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
 
 /// A client is its public identity key.
 #[derive(

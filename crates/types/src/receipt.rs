@@ -15,7 +15,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Checks everything, offline: that the client signed this request for this chain, that it took
+    /// Checks everything, offline: that the client signed this request for this network, that it took
     /// effect where the receipt says, with these results, and that enough members of the committee
     /// say so for one of them to be honest. Returns the request.
     ///
@@ -28,7 +28,7 @@ impl Receipt {
         if !rest.is_empty() {
             return Err(malformed("there are bytes after the request".to_owned()));
         }
-        let statement = request.statement(committee.chain());
+        let statement = request.statement(committee.network());
         request
             .client
             .0

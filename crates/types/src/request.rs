@@ -10,7 +10,7 @@
 //! ```
 
 use crate::service::digest_of_results;
-use crate::{ChainId, ClientId, Epoch, Height, Kind, Outcome, ReplicaId, sign};
+use crate::{ClientId, Height, Kind, NetworkId, Outcome, ReplicaId, Scope, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_crypto::{Digest, IdentityKey, IdentitySecret, Signature, hash};
@@ -54,14 +54,14 @@ impl Request {
     pub const WIRE_BYTES_MAX: usize =
         HEADER_BYTES + 4 * Self::OPERATIONS_MAX + Self::BYTES_MAX + SIGNATURE_BYTES;
 
-    /// Encodes and signs. The statement covers the chain, so it is good on one chain only; it does
-    /// not cover the epoch, so it survives a change of committee.
+    /// Encodes and signs. The statement covers the network, so it is good in one network only; it
+    /// does not cover the epoch, so it survives a change of committee.
     ///
     /// # Errors
     /// When the operations exceed the limits.
     pub fn sign(
         secret: &IdentitySecret,
-        chain: ChainId,
+        network: NetworkId,
         sequence: u64,
         operations: &[Bytes],
     ) -> Result<Self, RequestError> {
@@ -79,7 +79,7 @@ impl Request {
         for operation in operations {
             raw.put_slice(operation);
         }
-        let signature = secret.sign(&client_statement(chain, hash(&raw)));
+        let signature = secret.sign(&client_statement(network, hash(&raw)));
         raw.put_slice(&signature.0);
         let (request, rest) = Self::split_from(&raw.freeze())?;
         assert!(rest.is_empty(), "a request's encoding ends where it ends");
@@ -156,8 +156,8 @@ impl Request {
 
     /// The bytes that the client signed.
     #[must_use]
-    pub fn statement(&self, chain: ChainId) -> Vec<u8> {
-        client_statement(chain, self.digest)
+    pub fn statement(&self, network: NetworkId) -> Vec<u8> {
+        client_statement(network, self.digest)
     }
 }
 
@@ -183,8 +183,8 @@ fn check_limits(count: usize, bytes: usize) -> Result<(), RequestError> {
     Ok(())
 }
 
-fn client_statement(chain: ChainId, digest: Digest) -> Vec<u8> {
-    sign::statement(Kind::Client, chain, Epoch(0), &digest)
+fn client_statement(network: NetworkId, digest: Digest) -> Vec<u8> {
+    sign::statement(Kind::Client, Scope::network(network), &digest)
 }
 
 /// One replica's signed answer to one request. The signature covers the client, the sequence and
@@ -211,17 +211,11 @@ pub struct Reply {
 impl Reply {
     /// Signs the answer to a request, for its client.
     #[must_use]
-    pub fn sign(
-        secret: &IdentitySecret,
-        chain: ChainId,
-        epoch: Epoch,
-        replica: ReplicaId,
-        answer: Answer,
-    ) -> Self {
+    pub fn sign(secret: &IdentitySecret, scope: Scope, replica: ReplicaId, answer: Answer) -> Self {
         let results_digest = digest_of_results(&answer.results);
         let Answer { client, sequence, height, results, index: _ } = answer;
         let signature =
-            secret.sign(&reply_statement(chain, epoch, client, sequence, height, results_digest));
+            secret.sign(&reply_statement(scope, client, sequence, height, results_digest));
         Self { replica, client, sequence, height, results_digest, results, signature }
     }
 
@@ -233,8 +227,8 @@ impl Reply {
 
     /// The bytes that the replica signed.
     #[must_use]
-    pub fn statement(&self, chain: ChainId, epoch: Epoch) -> Vec<u8> {
-        reply_statement(chain, epoch, self.client, self.sequence, self.height, self.results_digest)
+    pub fn statement(&self, scope: Scope) -> Vec<u8> {
+        reply_statement(scope, self.client, self.sequence, self.height, self.results_digest)
     }
 }
 
@@ -255,14 +249,13 @@ pub struct Answer {
 }
 
 fn reply_statement(
-    chain: ChainId,
-    epoch: Epoch,
+    scope: Scope,
     client: ClientId,
     sequence: u64,
     height: Height,
     results: Digest,
 ) -> Vec<u8> {
-    sign::statement(Kind::Reply, chain, epoch, &(client, sequence, height, results))
+    sign::statement(Kind::Reply, scope, &(client, sequence, height, results))
 }
 
 #[cfg(test)]

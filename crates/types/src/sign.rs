@@ -1,11 +1,12 @@
 //! Statements that are signed (★):
-//! `"quorate/v1/" ‖ kind ‖ chain_id[32] ‖ epoch u64 ‖ canonical payload`.
+//! `"quorate/v1/" ‖ kind ‖ network[32] ‖ epoch id[32] ‖ canonical payload`.
 //!
-//! One kind per statement, never shared: a signature made for one kind, chain or epoch is refused
-//! for every other.
+//! One kind per statement, never shared: a signature made for one kind, network or epoch is refused
+//! for every other. The epoch's id names the hand-over that began it, so that a vote is bound to
+//! that hand-over and not to a number.
 
-use crate::{ChainId, Epoch};
-use borsh::BorshSerialize;
+use crate::{EpochId, NetworkId};
+use borsh::{BorshDeserialize, BorshSerialize};
 
 /// The statement a signature makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +41,8 @@ pub enum Kind {
     NewView,
     /// The state at a height, which may replace everything before it.
     Checkpoint,
+    /// The end of an epoch, and with what the next one begins.
+    HandOver,
     /// A member's acknowledgement of an author's bodies.
     Available,
     /// The root that a member came to by executing a height.
@@ -66,7 +69,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -82,6 +85,7 @@ impl Kind {
         Self::ViewChange,
         Self::NewView,
         Self::Checkpoint,
+        Self::HandOver,
         Self::Available,
         Self::Executed,
         Self::KeyGeneration,
@@ -114,6 +118,7 @@ impl Kind {
             Self::ViewChange => "VIEW-CHANGE/",
             Self::NewView => "NEW-VIEW/",
             Self::Checkpoint => "CHECKPOINT/",
+            Self::HandOver => "HANDOVER/",
             Self::Available => "AVAILABLE/",
             Self::Executed => "EXECUTED/",
             Self::KeyGeneration => "KEY-GENERATION/",
@@ -129,22 +134,36 @@ impl Kind {
     }
 }
 
+/// Part of the world for which a statement is good.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize,
+)]
+pub struct Scope {
+    /// Network that the statement is made in.
+    pub network: NetworkId,
+    /// Epoch that it is made in; all zeros, which is no epoch's id, for all of them.
+    pub epoch: EpochId,
+}
+
+impl Scope {
+    /// Scope of statements that hold in every epoch of a network, as a client's requests do.
+    #[must_use]
+    pub const fn network(network: NetworkId) -> Self {
+        Self { network, epoch: EpochId([0; 32]) }
+    }
+}
+
 /// The bytes that are signed for `payload`, whose encoding must be of a width fixed by `kind`.
 ///
 /// # Panics
 /// Never: encoding into memory cannot fail.
 #[must_use]
-pub fn statement(
-    kind: Kind,
-    chain: ChainId,
-    epoch: Epoch,
-    payload: &impl BorshSerialize,
-) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(192);
+pub fn statement(kind: Kind, scope: Scope, payload: &impl BorshSerialize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(224);
     bytes.extend_from_slice(b"quorate/v1/");
     bytes.extend_from_slice(kind.label().as_bytes());
-    bytes.extend_from_slice(&chain.0);
-    bytes.extend_from_slice(&epoch.0.to_be_bytes());
+    bytes.extend_from_slice(&scope.network.0);
+    bytes.extend_from_slice(&scope.epoch.0);
     payload.serialize(&mut bytes).expect("encoding into memory cannot fail");
     bytes
 }

@@ -4,7 +4,7 @@
 //! key that lasts signs a voucher for each session that it opens; the session shows it when it
 //! connects. A voucher is of use to the owner of the session's key alone, who proves that key.
 
-use crate::{ChainId, Epoch, Kind, sign};
+use crate::{Kind, NetworkId, Scope, sign};
 use quorate_crypto::{IdentityKey, IdentitySecret, Signature, SignatureError};
 
 /// Signed statement that a session is a client's own.
@@ -19,19 +19,19 @@ impl Voucher {
     /// Length of the encoding.
     pub const BYTES: usize = 32 + 64;
 
-    /// Signs for a session. The statement covers the chain, and no epoch, as a request's.
+    /// Signs for a session. The statement covers the network, and no epoch, as a request's.
     #[must_use]
-    pub fn sign(client: &IdentitySecret, chain: ChainId, session: &IdentityKey) -> Self {
-        let signature = client.sign(&statement(chain, session));
+    pub fn sign(client: &IdentitySecret, network: NetworkId, session: &IdentityKey) -> Self {
+        let signature = client.sign(&statement(network, session));
         Self { client: client.public(), signature }
     }
 
-    /// Checks that the client vouches for this session on this chain.
+    /// Checks that the client vouches for this session in this network.
     ///
     /// # Errors
     /// When its signature does not say so.
-    pub fn check(&self, chain: ChainId, session: &IdentityKey) -> Result<(), SignatureError> {
-        self.client.verify(&statement(chain, session), &self.signature)
+    pub fn check(&self, network: NetworkId, session: &IdentityKey) -> Result<(), SignatureError> {
+        self.client.verify(&statement(network, session), &self.signature)
     }
 
     /// The client's key, then the signature.
@@ -54,8 +54,8 @@ impl Voucher {
     }
 }
 
-fn statement(chain: ChainId, session: &IdentityKey) -> Vec<u8> {
-    sign::statement(Kind::Voucher, chain, Epoch(0), session)
+fn statement(network: NetworkId, session: &IdentityKey) -> Vec<u8> {
+    sign::statement(Kind::Voucher, Scope::network(network), session)
 }
 
 #[cfg(test)]
@@ -65,23 +65,23 @@ mod tests {
     #[test]
     fn a_voucher_is_for_one_session_on_one_chain() {
         let [client, session, other] = [1, 2, 3].map(|seed| IdentitySecret::from_seed([seed; 32]));
-        let chain = ChainId([7; 32]);
-        let voucher = Voucher::sign(&client, chain, &session.public());
-        assert_eq!(voucher.check(chain, &session.public()), Ok(()));
+        let network = NetworkId([7; 32]);
+        let voucher = Voucher::sign(&client, network, &session.public());
+        assert_eq!(voucher.check(network, &session.public()), Ok(()));
         let refused = Err(SignatureError::Mismatch);
-        assert_eq!(voucher.check(chain, &other.public()), refused);
-        assert_eq!(voucher.check(ChainId([8; 32]), &session.public()), refused);
+        assert_eq!(voucher.check(network, &other.public()), refused);
+        assert_eq!(voucher.check(NetworkId([8; 32]), &session.public()), refused);
         let stolen = Voucher { client: other.public(), ..voucher };
-        assert_eq!(stolen.check(chain, &session.public()), refused);
+        assert_eq!(stolen.check(network, &session.public()), refused);
     }
 
     #[test]
     fn a_voucher_has_golden_bytes() {
         let client = IdentitySecret::from_seed([1; 32]);
-        let voucher = Voucher::sign(&client, ChainId([7; 32]), &IdentityKey([9; 32]));
+        let voucher = Voucher::sign(&client, NetworkId([7; 32]), &IdentityKey([9; 32]));
         let bytes = voucher.encode();
         assert_eq!(bytes[..32], client.public().0);
-        let statement = [b"quorate/v1/VOUCHER/".as_slice(), &[7; 32], &[0; 8], &[9; 32]].concat();
+        let statement = [b"quorate/v1/VOUCHER/".as_slice(), &[7; 32], &[0; 32], &[9; 32]].concat();
         assert_eq!(bytes[32..], client.sign(&statement).0);
         assert_eq!(Voucher::decode(&bytes), voucher);
     }

@@ -79,7 +79,7 @@ pub(crate) struct Options {
     scheme: SchemeKind,
     /// Run with the keys in this folder instead of new ones: validator-I/key.toml and a
     /// committee.toml, as `quorate keys dkg` and `quorate testnet` write them; a validator whose
-    /// keys are not there is left out. They sign for a chain of the bench's own
+    /// keys are not there is left out. They sign for a network of the bench's own
     #[arg(long, value_name = "FOLDER",
           conflicts_with_all = ["validators", "weights", "redundancy", "scheme"])]
     keys_from: Option<PathBuf>,

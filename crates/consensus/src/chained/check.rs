@@ -100,7 +100,7 @@ fn check_proposal(
 }
 
 pub(super) fn check_block_form(block: &Block, verifier: &Verifier) -> Result<(), Rejected> {
-    if block.epoch != verifier.committee().epoch() {
+    if block.epoch != verifier.committee().epoch_id() {
         return Err(Rejected::ForeignEpoch);
     }
     if !block.payload.is_consistent() {

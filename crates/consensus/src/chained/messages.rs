@@ -6,7 +6,7 @@ use crate::leader::LeaderReputation;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, Share, hash_parts};
-use quorate_types::{BlockId, ChainId, Epoch, Lane, Payload, PayloadHeader, ReplicaId, View};
+use quorate_types::{BlockId, EpochId, Lane, Payload, PayloadHeader, ReplicaId, Scope, View};
 
 /// Message of a chained protocol.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -86,8 +86,8 @@ impl Message {
 /// certifies.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Block {
-    /// Epoch of the committee.
-    pub epoch: Epoch,
+    /// Epoch of the committee, by how it began (★).
+    pub epoch: EpochId,
     /// The view that it is proposed in.
     pub view: View,
     /// The leader of that view.
@@ -106,7 +106,7 @@ pub struct Block {
 /// signature bytes, so that two valid certificates of one block make no two children.
 #[derive(BorshSerialize)]
 struct IdContent {
-    epoch: Epoch,
+    epoch: EpochId,
     view: View,
     author: ReplicaId,
     justify: (View, BlockId),
@@ -307,8 +307,8 @@ impl PartialEq for Tc {
 impl Eq for Tc {}
 
 /// The id of the block before the first.
-pub(crate) fn genesis_id(rules: &Rules, chain: ChainId, epoch: Epoch) -> BlockId {
-    BlockId(hash_parts(rules.genesis, &[&encode(&(chain, epoch))]))
+pub(crate) fn genesis_id(rules: &Rules, scope: Scope) -> BlockId {
+    BlockId(hash_parts(rules.genesis, &[&encode(&scope)]))
 }
 
 pub(super) fn encode(value: &impl BorshSerialize) -> Vec<u8> {

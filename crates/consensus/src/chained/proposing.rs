@@ -64,7 +64,7 @@ impl Chained {
             return;
         }
         let mut block = Block {
-            epoch: self.verifier.committee().epoch(),
+            epoch: self.verifier.committee().epoch_id(),
             view,
             author: self.config.id,
             justify: self.high_qc.clone(),

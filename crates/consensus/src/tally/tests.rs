@@ -20,6 +20,7 @@ fn collector() -> Collector {
     };
     let file = CommitteeFile {
         name: "tally".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: "stub".into(),
         redundancy: 0,

@@ -4,7 +4,7 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::{Certificate, Digest, Share, hash_parts};
-use quorate_types::{BlockId, ChainId, Epoch, Height, Payload, View};
+use quorate_types::{BlockId, Height, Payload, Scope, View};
 
 /// Value proposed for a slot in a view: the triple `(v, s, d)` that prepares and commits sign (PBFT
 /// §4.2, paper 002 §V-C).
@@ -35,8 +35,8 @@ pub fn null_operation(slot: Height) -> Payload {
 }
 
 /// Id of the parent of the first slot.
-pub(crate) fn genesis_id(chain: ChainId, epoch: Epoch) -> BlockId {
-    BlockId(hash_parts("quorate v1 windowed genesis", &[&encode(&(chain, epoch))]))
+pub(crate) fn genesis_id(scope: Scope) -> BlockId {
+    BlockId(hash_parts("quorate v1 windowed genesis", &[&encode(&scope)]))
 }
 
 /// Primary's proposal for a slot, with the payload and the primary's own vote for it.

@@ -74,6 +74,7 @@ fn committee() -> Committee {
     };
     let file = CommitteeFile {
         name: "transcripts".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: SchemeKind::Stub.to_string(),
         redundancy: 0,

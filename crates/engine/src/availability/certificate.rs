@@ -124,8 +124,7 @@ impl AvailabilityCertificate {
         let statement = |one: &Acknowledged| {
             let (sequence, link) =
                 (self.first + u64::from(one.count) - 1, links[one.count as usize - 1]);
-            Available { author: self.author, sequence, link }
-                .statement(committee.chain(), committee.epoch())
+            Available { author: self.author, sequence, link }.statement(committee.scope())
         };
         let statements: Vec<Vec<u8>> = self.acknowledged.iter().map(statement).collect();
         let mut items: Vec<(IdentityKey, &[u8], Signature)> = Vec::with_capacity(statements.len());

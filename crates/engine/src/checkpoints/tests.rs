@@ -127,7 +127,7 @@ fn a_wrong_state_is_noticed() {
 fn check_few_keep_nothing() {
     let (height, root) = (Height(EVERY), header(EVERY, 1).root());
     let committee = committee();
-    let statement = checkpoint_statement(committee.chain(), committee.epoch(), height, root);
+    let statement = checkpoint_statement(committee.scope(), height, root);
     let (scheme, _) = committee.scheme(Purpose::Checkpoint);
     let by = |signers: u8| {
         let shares: Vec<_> =

@@ -354,7 +354,7 @@ fn too_few_signers_prove_nothing() {
     let proof = net.members[0].certificate(Height(1)).expect("certified").clone();
     assert_eq!(proof.check(&committee()), Ok(()));
     let (scheme, _) = committee().scheme(quorate_types::Purpose::Execute);
-    let statement = proof.header.statement(committee().chain(), committee().epoch());
+    let statement = proof.header.statement(committee().scope());
     let share = crate::testing::voting(1).sign(&statement);
     let suspects = quorate_crypto::Bitmap::new(4);
     let one = scheme.combine(&statement, &[(1, share)], &suspects, Settings::default().verify);

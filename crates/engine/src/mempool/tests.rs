@@ -174,8 +174,8 @@ fn what_was_skipped_makes_room() {
 fn request_of(client: u8, sequence: u64, bytes: usize) -> quorate_types::Request {
     let operation = bytes::Bytes::from(vec![7; bytes]);
     let secret = quorate_crypto::IdentitySecret::from_seed([client; 32]);
-    let chain = crate::testing::committee().chain();
-    quorate_types::Request::sign(&secret, chain, sequence, &[operation]).expect("within limits")
+    let network = crate::testing::committee().network();
+    quorate_types::Request::sign(&secret, network, sequence, &[operation]).expect("within limits")
 }
 
 #[test]

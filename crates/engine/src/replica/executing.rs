@@ -94,8 +94,8 @@ impl Replica {
             return;
         }
         let committee = self.config.verifier.committee();
-        let (chain, epoch) = (committee.chain(), committee.epoch());
-        let reply = Reply::sign(&self.config.identity, chain, epoch, self.config.id, answer);
+        let scope = committee.scope();
+        let reply = Reply::sign(&self.config.identity, scope, self.config.id, answer);
         self.send(Recipients::Client(reply.client), Message::Reply(reply));
     }
 

@@ -160,7 +160,7 @@ impl Replica {
         }
     }
 
-    /// ★ The key signs no more on this chain: the host notes it for every later start, and this one
+    /// ★ The key signs no more in this network: the host notes it for every later start, and this one
     /// goes on as a member that lost its log.
     fn stop_signing(&mut self, now: Time, contradiction: String) {
         self.config.signs = false;

@@ -2,7 +2,7 @@
 
 use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_types::service::Proven;
-use quorate_types::{ChainId, Committee, Header, ReplicaId, Request, Voucher};
+use quorate_types::{Committee, Header, NetworkId, ReplicaId, Request, Voucher};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -66,8 +66,8 @@ impl ClientConfig {
     /// This configuration with sessions that a listed client vouches for.
     #[must_use]
     pub fn vouched_by(mut self, client: &IdentitySecret) -> Self {
-        let chain = self.committee.chain();
-        let vouched = self.sessions.into_iter().map(|session| session.vouched_by(client, chain));
+        let network = self.committee.network();
+        let vouched = self.sessions.into_iter().map(|session| session.vouched_by(client, network));
         self.sessions = vouched.collect();
         self
     }
@@ -96,8 +96,8 @@ impl SessionSpec {
 
     /// The session, vouched for by a client that members know.
     #[must_use]
-    pub fn vouched_by(self, client: &IdentitySecret, chain: ChainId) -> Self {
-        let voucher = Voucher::sign(client, chain, &self.identity.public());
+    pub fn vouched_by(self, client: &IdentitySecret, network: NetworkId) -> Self {
+        let voucher = Voucher::sign(client, network, &self.identity.public());
         Self { voucher: Some(voucher), ..self }
     }
 }

@@ -12,8 +12,8 @@ use quorate_types::executed::ExecutionCertificate;
 use quorate_types::request::Answer;
 use quorate_types::service::Proven;
 use quorate_types::{
-    ClientId, Committee, Epoch, Header, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request,
-    Time, Verified,
+    ClientId, Committee, Header, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time,
+    Verified,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,15 +85,15 @@ fn reply_in(
     let client = ClientId(client().public());
     let answer = Answer { client, sequence, height: Height(height), results, index: None };
     let from_id = ReplicaId(u16::from(from));
-    Message::Reply(Reply::sign(&identity(from), committee.chain(), Epoch(1), from_id, answer))
+    Message::Reply(Reply::sign(&identity(from), committee.scope(), from_id, answer))
 }
 
 /// A member's word that a request of one operation was refused when it was executed.
 fn refusal_of(from: u8, sequence: u64, height: u64) -> Message {
     let (client, results) = (ClientId(client().public()), vec![Outcome::Refused("no".into())]);
     let answer = Answer { client, sequence, height: Height(height), results, index: None };
-    let (key, chain) = (identity(from), committee().chain());
-    Message::Reply(Reply::sign(&key, chain, Epoch(1), ReplicaId(u16::from(from)), answer))
+    let (key, scope) = (identity(from), committee().scope());
+    Message::Reply(Reply::sign(&key, scope, ReplicaId(u16::from(from)), answer))
 }
 
 fn answer(session: &mut Session, now: Time, from: u8, message: &Message) {
@@ -698,8 +698,9 @@ fn a_reply_to_another_request_is_not_taken() {
     let mut session = session();
     submit(&mut session, Time(0), 42, 10);
     let (_, request) = sent(&mut session).pop().expect("sent at once");
-    let chain = committee().chain();
-    let other = Request::sign(&client(), chain, request.sequence, &[Bytes::from_static(b"other")]);
+    let network = committee().network();
+    let other =
+        Request::sign(&client(), network, request.sequence, &[Bytes::from_static(b"other")]);
     let reply = Box::new(certified(&other.expect("within limits"), one_result()));
     answer(&mut session, Time(1), 3, &Message::CertifiedReply(reply));
     assert!(completed(&mut session).is_empty());
@@ -1036,8 +1037,8 @@ fn a_certified_reply_to_another_request_moves_only_who_has_a_used_number() {
     assert_eq!(again.operations, next.operations);
 
     let mut session = asked_once(committee(), Time(0));
-    let chain = committee().chain();
-    let other = Request::sign(&client(), chain, 5, &[Bytes::from_static(b"other")]);
+    let network = committee().network();
+    let other = Request::sign(&client(), network, 5, &[Bytes::from_static(b"other")]);
     let reply = certified(&other.expect("within limits"), one_result());
     answer(&mut session, Time(1), 3, &Message::CertifiedReply(Box::new(reply)));
     assert_eq!((drained(&mut session), session.pending()), ((vec![], 0), 1));
@@ -1104,11 +1105,11 @@ fn a_late_request_waits_for_room_for_its_copies() {
 #[test]
 fn a_vouched_session_carries_the_voucher() {
     let (vouching, key) = (identity(9), client().public());
-    let chain = committee().chain();
+    let network = committee().network();
     let vouched = config(committee()).vouched_by(&vouching);
     let voucher = vouched.sessions[0].voucher.as_ref().expect("its sessions have one");
     assert_eq!(voucher.client, vouching.public());
-    assert_eq!(voucher.check(chain, &key), Ok(()));
+    assert_eq!(voucher.check(network, &key), Ok(()));
 }
 
 /// What a member refused went to the next one by itself: it is not moved with what a silent one was

@@ -4,7 +4,7 @@ use quorate_consensus::VerifiedRun;
 use quorate_consensus::chained::{Block, Qc, Run};
 use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::hash;
-use quorate_types::{BlockId, Epoch, Height, Payload, ReplicaId, Time, View};
+use quorate_types::{BlockId, EpochId, Height, Payload, ReplicaId, Time, View};
 use std::collections::BTreeSet;
 
 fn id(name: u8) -> BlockId {
@@ -36,7 +36,7 @@ fn kept(oldest: u64, newest: u64) -> Kept {
 /// A run of blocks at these heights; none for an empty one. What they hold does not matter here.
 fn run(first: u64, last: u64) -> Box<VerifiedRun> {
     let block = |height| Block {
-        epoch: Epoch(0),
+        epoch: EpochId::default(),
         view: View(height),
         author: ReplicaId(0),
         justify: Qc::genesis(id(0), 4),

@@ -6,9 +6,7 @@ use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Block, DecidedBlock, Qc};
 use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::{Aggregate, Bitmap, Certificate, Policy, hash};
-use quorate_types::{
-    BlockId, BodyRef, Epoch, Height, Kind, Payload, Purpose, ReplicaId, View, sign,
-};
+use quorate_types::{BlockId, BodyRef, Height, Kind, Payload, Purpose, ReplicaId, View, sign};
 
 /// Blocks of consecutive heights, each certified in its own view. What a block shows of its parent
 /// is named, and signed by nobody: fetched blocks are proven by their links.
@@ -41,7 +39,7 @@ impl History {
         // One more, whose certificate decides the last.
         for height in first..=last + 1 {
             let block = Block {
-                epoch: Epoch(1),
+                epoch: committee().epoch_id(),
                 view: View(view(height)),
                 author: ReplicaId(0),
                 justify,
@@ -75,8 +73,8 @@ impl History {
         let (view, id) = (block.view, block.id());
         let (base_view, base_id) = (block.justify.view, block.justify.id);
         let said = ((view, id), (base_view, base_id));
-        let (chain, epoch) = (committee().chain(), committee().epoch());
-        let statement = sign::statement(Kind::JolteonVote, chain, epoch, &said);
+        let scope = committee().scope();
+        let statement = sign::statement(Kind::JolteonVote, scope, &said);
         let shares: Vec<_> =
             (0..3u8).map(|one| (usize::from(one), voting(one).sign(&statement))).collect();
         let (scheme, _) = committee().scheme(Purpose::Vote);

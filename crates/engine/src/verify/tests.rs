@@ -16,8 +16,8 @@ use quorate_types::executed::{CertifiedReply, checkpoint_statement};
 use quorate_types::request::Answer;
 use quorate_types::service::{Admission, Operation, Preparation, Proven};
 use quorate_types::{
-    BlockId, Body, BodyRef, ClientId, Epoch, Header, Height, Outcome, Peer, Rejected, ReplicaId,
-    Reply, Request, Verified,
+    BlockId, Body, BodyRef, ClientId, Header, Height, Outcome, Peer, Rejected, ReplicaId, Reply,
+    Request, Verified,
 };
 use std::sync::{Arc, Mutex};
 
@@ -37,7 +37,7 @@ fn reply() -> Reply {
     let results = vec![Outcome::Applied(Bytes::from_static(b"done"))];
     let client = ClientId(client().public());
     let answer = Answer { client, sequence: 7, height: Height(3), results, index: None };
-    Reply::sign(&identity(0), committee().chain(), Epoch(1), ReplicaId(0), answer)
+    Reply::sign(&identity(0), committee().scope(), ReplicaId(0), answer)
 }
 
 fn question() -> FetchBlocks {
@@ -71,14 +71,14 @@ fn executed() -> Header {
 }
 
 fn execution_share() -> Message {
-    let statement = executed().statement(committee().chain(), committee().epoch());
+    let statement = executed().statement(committee().scope());
     Message::ExecutionShare(Height(5), executed().root(), voting(0).sign(&statement))
 }
 
 fn checkpoint_share() -> Message {
     let root = executed().root();
-    let (chain, epoch) = (committee().chain(), committee().epoch());
-    let statement = checkpoint_statement(chain, epoch, Height(5), root);
+    let scope = committee().scope();
+    let statement = checkpoint_statement(scope, Height(5), root);
     Message::CheckpointShare(Height(5), root, voting(0).sign(&statement))
 }
 
@@ -546,10 +546,10 @@ fn a_client_gets_in_what_the_service_admits_and_members_bring_what_they_like() {
     let check = |message: &Message, from| {
         Verified::<Incoming>::check(content(message), from, &verifier).map(Verified::into_inner)
     };
-    let chain = committee().chain();
+    let network = committee().network();
     let request = |sizes: &[usize]| {
         let operations: Vec<Bytes> = sizes.iter().map(|size| vec![1; *size].into()).collect();
-        Message::Request(Request::sign(&client(), chain, 7, &operations).expect("small"))
+        Message::Request(Request::sign(&client(), network, 7, &operations).expect("small"))
     };
     for admitted in [&[30][..], &[30, 29], &[29, 30]] {
         assert!(matches!(check(&request(admitted), customer()), Ok(Incoming::Request(_))));

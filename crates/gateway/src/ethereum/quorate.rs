@@ -47,7 +47,7 @@ fn describe(context: &Context) -> Value {
         })
     };
     json!({
-        "chain": Bytes::copy_from_slice(&committee.chain().0),
+        "network": Bytes::copy_from_slice(&committee.network().0),
         "epoch": U64::from(committee.epoch().0),
         "protocol": protocol,
         "scheme": committee.scheme_kind().to_string(),

@@ -716,7 +716,7 @@ async function committeePage() {
   const body = [
     el("h1", {}, "Committee"),
     fields([
-      ["Chain identity", bytes(committee.chain)],
+      ["Network", bytes(committee.network)],
       ["Epoch", grouped(committee.epoch)],
       ["Protocol", committee.protocol],
       ["Signature scheme", committee.scheme],

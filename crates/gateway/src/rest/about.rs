@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Serialize)]
 struct GatewayStatus {
     version: &'static str,
-    chain: String,
+    network: String,
     members: usize,
     members_connected: usize,
     service: &'static str,
@@ -29,7 +29,7 @@ pub(super) async fn status(
     let committee = connection.committee();
     let status = GatewayStatus {
         version: env!("CARGO_PKG_VERSION"),
-        chain: hex::encode(committee.chain().0),
+        network: hex::encode(committee.network().0),
         members: committee.size(),
         members_connected: connection.members_connected(),
         service: Kv::NAME,

@@ -34,6 +34,7 @@ fn committee() -> Committee {
     };
     let file = CommitteeFile {
         name: "test".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: SchemeKind::Ed25519.to_string(),
         redundancy: 0,

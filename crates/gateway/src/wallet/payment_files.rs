@@ -53,7 +53,7 @@ impl From<ProofFileError> for PaymentFileError {
         match error {
             ProofFileError::Read { path, source } => Self::Read { path, source },
             ProofFileError::Form { expected, problem } => Self::Form { expected, problem },
-            ProofFileError::OtherChain { found, expected, .. } => {
+            ProofFileError::OtherNetwork { found, expected, .. } => {
                 Self::OtherNetwork { found, expected }
             }
             ProofFileError::OtherText(field) => Self::OtherText(field),
@@ -64,7 +64,7 @@ impl From<ProofFileError> for PaymentFileError {
 /// Reads a text, of which nothing is believed but that it is of this kind and network.
 fn parse_for<T: ProofFile>(text: &str, network: &Network) -> Result<T, PaymentFileError> {
     let file = T::from_text(text)?;
-    file.check_head(network.chain())?;
+    file.check_head(network.id())?;
     Ok(file)
 }
 
@@ -93,7 +93,7 @@ impl ProofFile for PaymentRequest {
         &self.format
     }
 
-    fn chain(&self) -> &str {
+    fn network(&self) -> &str {
         &self.network
     }
 }
@@ -104,7 +104,7 @@ impl PaymentRequest {
     pub fn new(network: &Network, payee: IdentityKey, value: u64, memo: Option<String>) -> Self {
         Self {
             format: Self::FORMAT.to_owned(),
-            network: hex::encode(network.chain().0),
+            network: hex::encode(network.id().0),
             payee: payee.to_string(),
             value,
             memo,
@@ -172,7 +172,7 @@ impl ProofFile for PaymentReceipt {
         &self.format
     }
 
-    fn chain(&self) -> &str {
+    fn network(&self) -> &str {
         &self.network
     }
 }
@@ -194,7 +194,7 @@ impl PaymentReceipt {
         };
         Ok(Self {
             format: Self::FORMAT.to_owned(),
-            network: hex::encode(network.chain().0),
+            network: hex::encode(network.id().0),
             transaction: first.id.tx.to_string(),
             payer: first.payer().map(|payer| payer.to_string()),
             payee: first.output.owner.to_string(),
@@ -255,7 +255,7 @@ impl ProofFile for Evidence {
         &self.format
     }
 
-    fn chain(&self) -> &str {
+    fn network(&self) -> &str {
         &self.network
     }
 }
@@ -269,7 +269,7 @@ impl Evidence {
         let name = |id: TxId| id.to_string();
         Self {
             format: Self::FORMAT.to_owned(),
-            network: hex::encode(network.chain().0),
+            network: hex::encode(network.id().0),
             payer: first.payer.to_string(),
             first: name(first.id),
             second: name(second.id),

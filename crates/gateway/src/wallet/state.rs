@@ -7,7 +7,7 @@ use super::payment::{Entry, Incoming, Order, Payment, PaymentState};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
 use quorate_payments::{Coin, OutputId, PayReceipt, PaymentOutcome, Source, Transaction, TxId};
-use quorate_types::ChainId;
+use quorate_types::NetworkId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) enum Record {
     /// Key that the wallet belongs to. The first record, and the only one of its kind.
     Owner(IdentityKey),
     /// Network that it pays in; known when the wallet is first used.
-    Network(ChainId),
+    Network(NetworkId),
     /// Coins that were not known before, and who paid them. Checked before they were written.
     Received { receipt: PayReceipt, at_ms: u64 },
     /// A payment, before anybody was shown it (★): after a crash the same bytes are sent again, and
@@ -50,7 +50,7 @@ pub(super) enum Hold {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WalletState {
     pub(super) owner: Option<IdentityKey>,
-    pub(super) chain: Option<ChainId>,
+    pub(super) network: Option<NetworkId>,
     pub(super) coins: BTreeMap<OutputId, Held>,
     /// Outputs that this wallet spent, which are never taken in again, by the payment that spent
     /// them.
@@ -72,7 +72,7 @@ impl WalletState {
             Record::Owner(owner) if self.owner.is_none() => self.owner = Some(owner),
             Record::Owner(_) => return Err("it names its owner twice"),
             _ if self.owner.is_none() => return Err("it does not begin with its owner"),
-            Record::Network(chain) if self.chain.is_none() => self.chain = Some(chain),
+            Record::Network(network) if self.network.is_none() => self.network = Some(network),
             Record::Network(_) => return Err("it names its network twice"),
             Record::Received { receipt, at_ms } => self.receive(receipt, at_ms),
             Record::Begun { order, key, transaction, at_ms } => {
@@ -138,8 +138,8 @@ impl WalletState {
         transaction: Transaction,
         at_ms: u64,
     ) -> Result<(), &'static str> {
-        let chain = self.chain.ok_or("it has a payment before its network")?;
-        let tx = transaction.id(chain);
+        let network = self.network.ok_or("it has a payment before its network")?;
+        let tx = transaction.id(network);
         if let Source::Issue { serial } = transaction.source {
             self.serial_next = self.serial_next.max(serial.saturating_add(1));
         } else {
@@ -160,7 +160,7 @@ impl WalletState {
     }
 
     fn end(&mut self, tx: TxId, outcome: PaymentOutcome, at_ms: u64) -> Result<(), &'static str> {
-        let chain = self.chain.ok_or("it has a payment before its network")?;
+        let network = self.network.ok_or("it has a payment before its network")?;
         let at = *self.payments.get(&tx).ok_or("a payment ends that did not begin")?;
         let Entry::Payment(payment) = &mut self.entries[at] else {
             return Err("a payment ends that did not begin");
@@ -180,7 +180,7 @@ impl WalletState {
                     self.coins.remove(&input);
                     self.spent.insert(input, tx);
                 }
-                let mut coins = transaction.coins(chain, &certificate);
+                let mut coins = transaction.coins(network, &certificate);
                 coins.retain(|coin| Some(coin.output.owner) == self.owner);
                 self.add(coins);
             }

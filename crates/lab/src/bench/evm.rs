@@ -8,7 +8,7 @@ use quorate_ledger::evm::{Evm, Genesis, GenesisError};
 use quorate_report::results::bounds::Unreplicated;
 use quorate_storage::{DiskStore, Executor, ExecutorConfig, Owner};
 use quorate_types::machine::Block;
-use quorate_types::{Body, ChainId, Height, Outcome, Payload, ReplicaId, Request, Service};
+use quorate_types::{Body, Height, NetworkId, Outcome, Payload, ReplicaId, Request, Service};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ fn chunks(transactions: impl Iterator<Item = Bytes>) -> impl Iterator<Item = Vec
 
 fn block(sequence: u64, operations: &[Bytes]) -> Block {
     let client = IdentitySecret::from_seed([1; 32]);
-    let request = Request::sign(&client, ChainId([0; 32]), sequence, operations);
+    let request = Request::sign(&client, NetworkId([0; 32]), sequence, operations);
     let body = Arc::new(Body::seal(ReplicaId(0), sequence, &[request.expect("within limits")]));
     let payload = Payload::new(Height(sequence + 1), 1_000 * sequence, vec![body.reference]);
     Block { payload, bodies: vec![body], decided: Bytes::from_static(b"decided") }

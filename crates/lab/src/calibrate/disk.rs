@@ -16,7 +16,7 @@ use quorate_storage::{
 };
 use quorate_types::machine::{Block, Record, RecordKind};
 use quorate_types::service::{Preparation, Service};
-use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
+use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -98,10 +98,10 @@ fn nothing() -> Bytes {
 /// A body of requests of one client.
 fn body(first: u64, operations: &[Bytes], per_request: usize) -> Body {
     let secret = IdentitySecret::from_seed([1; 32]);
-    let chain = ChainId([0; 32]);
+    let network = NetworkId([0; 32]);
     let per_request = per_request.min(Request::OPERATIONS_MAX);
     let requests = (first..).zip(operations.chunks(per_request)).map(|(sequence, operations)| {
-        Request::sign(&secret, chain, sequence, operations).expect("within limits")
+        Request::sign(&secret, network, sequence, operations).expect("within limits")
     });
     let requests: Vec<_> = requests.collect();
     Body::seal(ReplicaId(0), first, &requests)

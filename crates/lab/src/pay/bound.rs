@@ -64,7 +64,7 @@ fn payer_us(network: &Network, span: Duration) -> f64 {
     let payer = IdentitySecret::from_seed([1; 32]);
     let outputs = vec![Output { owner: payer.public(), value: 1 }; 2];
     let transaction = Transaction::issue(network, &payer, 1, outputs);
-    signature + microseconds(3, span, || transaction.id(network.chain()))
+    signature + microseconds(3, span, || transaction.id(network.id()))
 }
 
 fn certificates(

@@ -92,7 +92,6 @@ fn make_chunk(
     owners: &[IdentitySecret],
     serials: std::ops::Range<usize>,
 ) -> Vec<Payment> {
-    let chain = network.chain();
     let parents: Vec<(usize, Transaction)> = serials
         .map(|serial| {
             let owner = serial % owners.len();
@@ -100,7 +99,7 @@ fn make_chunk(
             (owner, Transaction::issue(network, issuer, serial as u64, vec![output]))
         })
         .collect();
-    let ids: Vec<TxId> = parents.iter().map(|(_, parent)| parent.id(chain)).collect();
+    let ids: Vec<TxId> = parents.iter().map(|(_, parent)| parent.id(network.id())).collect();
     let quorum = usize::try_from(network.committee().quorum()).expect("a few");
     let voters = network.committee().members().zip(secrets).take(quorum);
     let votes: Vec<(ReplicaId, Vec<Vote>)> =
@@ -111,7 +110,7 @@ fn make_chunk(
         let of_parent: Vec<_> = votes.iter().map(|(me, all)| (*me, all[at].clone())).collect();
         let counted = network.votes().count(ids[at], &of_parent, &suspects);
         let certificate = counted.certificate.expect("a quorum of good votes");
-        let coins: Vec<Coin> = parent.coins(chain, &certificate);
+        let coins: Vec<Coin> = parent.coins(network.id(), &certificate);
         made.push(spend(network, &owners[*owner], &coins));
     }
     made
@@ -123,7 +122,7 @@ fn spend(network: &Network, owner: &IdentitySecret, coins: &[Coin]) -> Payment {
         vec![Output { owner: payee, value: 400 }, Output { owner: owner.public(), value: 600 }];
     let transaction = Transaction::spend(network, owner, coins, outputs);
     Payment {
-        tx: transaction.id(network.chain()),
+        tx: transaction.id(network.id()),
         order: PreparedOrder::new(&transaction),
         shard: network.shard_of(&owner.public()),
     }

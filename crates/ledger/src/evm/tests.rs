@@ -9,7 +9,7 @@ use quorate_crypto::IdentitySecret;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::{Block, Executed};
-use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
+use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 
 const CHAIN: u64 = 1_337;
 const RICH: &str = "rich";
@@ -35,7 +35,8 @@ impl Ledger {
     }
 
     fn execute_at(&mut self, proposed_at_ms: u64, transactions: &[Bytes]) -> Vec<Outcome> {
-        let request = Request::sign(&self.client, ChainId::default(), self.sequence, transactions);
+        let request =
+            Request::sign(&self.client, NetworkId::default(), self.sequence, transactions);
         let body = Arc::new(Body::seal(ReplicaId(0), self.sequence, &[request.expect("fits")]));
         self.sequence += 1;
         let payload = Payload::new(Height(self.sequence), proposed_at_ms, vec![body.reference]);

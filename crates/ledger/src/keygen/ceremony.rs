@@ -484,7 +484,7 @@ impl Ceremony {
         let groups = sum.groups();
         let publics: Vec<_> = (0..self.plan.members()).map(|member| sum.public(member)).collect();
         let mut hasher = PartsHasher::new("quorate v1 generated keys");
-        hasher.part(&self.plan.chain.0);
+        hasher.part(&self.plan.scope.network.0);
         Sharing::ALL.iter().for_each(|sharing| hasher.part(&groups.get(*sharing).0));
         publics.iter().for_each(|key| hasher.part(&key.0));
         Generated { qualified, groups, publics, digest: hasher.finish() }

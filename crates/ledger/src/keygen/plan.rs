@@ -1,7 +1,7 @@
 //! Plan of a key generation: its members and thresholds.
 
 use quorate_crypto::{BySharing, IdentityKey, KeyCache};
-use quorate_types::{ChainId, Committee, CommitteeError, CommitteeFile, Epoch, ReplicaId};
+use quorate_types::{Committee, CommitteeError, CommitteeFile, ReplicaId, Scope};
 
 /// Most members: a deal for more does not fit into an operation.
 const MEMBERS_MAX: usize = 300;
@@ -9,10 +9,9 @@ const MEMBERS_MAX: usize = 300;
 /// Facts that all who take part know from the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The chain that the steps are for: of the committee that [`ceremony_committee`] gives.
-    pub chain: ChainId,
-    /// Epoch of that committee.
-    pub epoch: Epoch,
+    /// Network and epoch that the steps are for: of the committee that [`ceremony_committee`]
+    /// gives.
+    pub scope: Scope,
     /// The members' identities, who sign the steps.
     pub identities: Vec<IdentityKey>,
     /// Number of shares that make a certificate of each sharing.
@@ -33,11 +32,11 @@ pub enum PlanError {
     Members(usize),
 }
 
-/// The committee that generates keys: the founding one under a name, and so on a chain, of its own.
+/// The committee that generates keys: the founding one under a name, and so on a network, of its own.
 /// Each generation of one committee has another label.
 ///
-/// A member that votes in two logs of one chain may contradict itself. So the founding committee
-/// may have a chain already, or get one later, and a generation that failed may be followed by
+/// A member that votes in two logs of one network may contradict itself. So the founding committee
+/// may have a network already, or get one later, and a generation that failed may be followed by
 /// another.
 #[must_use]
 pub fn ceremony_committee(founding: &CommitteeFile, label: &str) -> CommitteeFile {
@@ -58,8 +57,7 @@ impl Plan {
         }
         let identity = |member: ReplicaId| *committee.identity(member).expect("one a member");
         Ok(Self {
-            chain: committee.chain(),
-            epoch: committee.epoch(),
+            scope: committee.scope(),
             identities: committee.members().map(identity).collect(),
             thresholds,
         })
@@ -87,8 +85,8 @@ impl Plan {
     /// envelopes.
     pub(super) fn dealer_context(&self, dealer: usize) -> Vec<u8> {
         let mut context = b"quorate v1 key generation ".to_vec();
-        context.extend_from_slice(&self.chain.0);
-        context.extend_from_slice(&self.epoch.0.to_be_bytes());
+        context.extend_from_slice(&self.scope.network.0);
+        context.extend_from_slice(&self.scope.epoch.0);
         context.extend_from_slice(&(dealer as u64).to_be_bytes());
         context
     }

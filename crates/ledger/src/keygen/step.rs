@@ -146,7 +146,7 @@ impl SignedStep {
 
 fn statement(plan: &Plan, member: u16, step: &[u8]) -> Vec<u8> {
     let digest = hash_parts("quorate v1 key generation step", &[&member.to_le_bytes(), step]);
-    sign::statement(Kind::KeyGeneration, plan.chain, plan.epoch, &digest)
+    sign::statement(Kind::KeyGeneration, plan.scope, &digest)
 }
 
 impl fmt::Debug for SignedStep {

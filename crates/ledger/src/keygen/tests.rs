@@ -29,6 +29,7 @@ fn founding(members: usize) -> CommitteeFile {
     let member = |index| Member::new(&keys(index).public(), format!("127.0.0.1:{}", 7_000 + index));
     CommitteeFile {
         name: "founders".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy: 0,
@@ -193,8 +194,8 @@ fn the_secrets_are_nobodys_alone_and_differ_by_generation() {
         }
     }
     let again = Plan::new(&ceremony_committee(&world.founding, "2")).expect("equal members");
-    assert_ne!(again.chain, world.plan.chain);
-    assert_ne!(again.chain, world.founding.chain_id());
+    assert_ne!(again.scope.network, world.plan.scope.network);
+    assert_ne!(again.scope.network, world.founding.network_id());
 }
 
 // ---- what is refused ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ use quorate_storage::{
     DiskStore, Executor, ExecutorConfig, MemoryDisk, MemoryStore, Owner, Snapshots, Store,
 };
 use quorate_types::machine::{Block, Install, ReadItem, StagedChunk};
-use quorate_types::{Body, ChainId, ClientId, Height, Payload, ReplicaId, Request};
+use quorate_types::{Body, ClientId, Height, NetworkId, Payload, ReplicaId, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -344,7 +344,7 @@ fn block(height: u64) -> Block {
         .map(|operation| operation.encode())
         .collect();
     let client = IdentitySecret::from_seed([7; 32]);
-    let request = Request::sign(&client, ChainId::default(), height - 1, &operations).unwrap();
+    let request = Request::sign(&client, NetworkId::default(), height - 1, &operations).unwrap();
     let body = Arc::new(Body::seal(ReplicaId(0), height, &[request]));
     Block {
         payload: Payload::new(Height(height), height, vec![body.reference]),

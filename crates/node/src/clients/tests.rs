@@ -36,16 +36,16 @@ fn a_list_lets_in_its_clients_and_their_sessions_alone() {
     let [client, session, stranger] = secrets();
     list(&config, &[client.public()]);
     let door = ClientDoor::of(&config, &committee).expect("a list");
-    let (chain, id) = (committee.chain(), |secret: &IdentitySecret| ClientId(secret.public()));
+    let (network, id) = (committee.network(), |secret: &IdentitySecret| ClientId(secret.public()));
     assert_eq!(door.admits(id(&client), None), Some(client.public()));
     assert_eq!(door.admits(id(&session), None), None);
-    let voucher = Voucher::sign(&client, chain, &session.public());
+    let voucher = Voucher::sign(&client, network, &session.public());
     assert_eq!(door.admits(id(&session), Some(&voucher)), Some(client.public()));
     assert_eq!(door.admits(id(&stranger), Some(&voucher)), None, "another's voucher");
-    let own = Voucher::sign(&stranger, chain, &session.public());
+    let own = Voucher::sign(&stranger, network, &session.public());
     assert_eq!(door.admits(id(&session), Some(&own)), None, "a stranger's voucher");
-    let foreign = Voucher::sign(&client, ChainId([9; 32]), &session.public());
-    assert_eq!(door.admits(id(&session), Some(&foreign)), None, "of another chain");
+    let foreign = Voucher::sign(&client, NetworkId([9; 32]), &session.public());
+    assert_eq!(door.admits(id(&session), Some(&foreign)), None, "of another network");
     assert_eq!(door.admits(id(&client), Some(&foreign)), Some(client.public()), "its own key");
     assert_eq!(ClientDoor::open().admits(id(&stranger), None), Some(stranger.public()));
 }
@@ -56,7 +56,7 @@ fn members_vouch_for_the_gateways_beside_them() {
     let member = crate::keys::load(&config, &mut |_| None).expect("keys").identity;
     let [session, ..] = secrets();
     let door = ClientDoor::of(&config, &committee).expect("a list");
-    let voucher = Voucher::sign(&member, committee.chain(), &session.public());
+    let voucher = Voucher::sign(&member, committee.network(), &session.public());
     let by = door.admits(ClientId(session.public()), Some(&voucher));
     assert_eq!(by, Some(member.public()));
 }

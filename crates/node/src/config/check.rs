@@ -166,7 +166,7 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
         }
     }
     if source.has("", "data_dir") {
-        checked.disk = files::data(source, &config, committee.map(Committee::chain), notes);
+        checked.disk = files::data(source, &config, committee.map(Committee::network), notes);
     }
     let own = checked.member.zip(committee).and_then(|(member, committee)| {
         committee.address(quorate_types::ReplicaId(member)).map(str::to_owned)

@@ -205,7 +205,7 @@ const NODE: &[Field] = &[
         Kind::Path,
         FieldDefault::Required,
         "The committee file: the same bytes for every member. A validator with another file is on \
-         another chain and is turned away by all others.",
+         another network and is turned away by all others.",
     ),
     field(
         "key",
@@ -655,14 +655,22 @@ const COMMITTEE_FIELDS: &[Field] = &[
         "name",
         Kind::Text,
         FieldDefault::Required,
-        "A name for people; part of the chain's identity.",
+        "A name for people; part of the network's identity.",
+    ),
+    field(
+        "network",
+        Kind::Hex,
+        FieldDefault::Words("the hash of this file, which founds its network"),
+        "The network that this file goes on, 64 hexadecimal digits, in files of later epochs. A file \
+         without founds a network, which is called by its hash; so two files that differ in more than \
+         addresses and proofs of identities are of two networks, whose members turn each other away.",
     ),
     field(
         "epoch",
         Kind::Number { unit: "epoch", min: 0, max: NO_BOUND, rule: "" },
         FieldDefault::Required,
-        "The epoch in which this file is in force; part of the chain's identity and of everything \
-         signed. Another set of members or keys is another epoch.",
+        "The epoch in which this file is in force; part of the network's identity, and of everything \
+         that members sign by the hand-over with which the epoch began.",
     ),
     field(
         "scheme",
@@ -685,13 +693,13 @@ const COMMITTEE_FIELDS: &[Field] = &[
         FieldDefault::Words("0"),
         "Members beyond those that faults alone ask for (c of n = 3f + 2c + 1): the fast path of \
          \"linear-pbft-fast\" and \"sbft\" goes on while so many are slow or dead. Other protocols have \
-         no use for it. Part of the chain's identity.",
+         no use for it. Part of the network's identity.",
     ),
     field(
         "groups",
         Kind::List,
         FieldDefault::Words("none, as ed25519 and bls need"),
-        "The groups' keys of a committee with threshold keys: see below. Part of the chain's identity.",
+        "The groups' keys of a committee with threshold keys: see below. Part of the network's identity.",
     ),
     field(
         "members",
@@ -736,7 +744,7 @@ const MEMBER: &[Field] = &[
         Kind::Hex,
         FieldDefault::Required,
         "Proof that the member holds the identity's secret, 128 hexadecimal digits (`quorate keys show`). \
-         Adding it to a file that has none does not change the chain's identity.",
+         Adding it to a file that has none does not change the network's identity.",
     ),
     field(
         "voting",
@@ -756,7 +764,7 @@ const MEMBER: &[Field] = &[
         Kind::Address,
         FieldDefault::Required,
         "Address at which peers and clients reach it, as host and port. It may change without changing the \
-         chain's identity; members pick it up when they are started again.",
+         network's identity; members pick it up when they are started again.",
     ),
     field(
         "weight",
@@ -769,6 +777,6 @@ const MEMBER: &[Field] = &[
         FieldDefault::Words("1"),
         "Weight of the member's vote, and its share of the turns to lead. A quorum is more \
          than two thirds of the whole weight; members of less than a third of it may be faulty. Part \
-         of the chain's identity.",
+         of the network's identity.",
     ),
 ];

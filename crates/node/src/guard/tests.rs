@@ -10,11 +10,11 @@ use quorate_types::machine::{Entry, Record, RecordKind};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-const CHAIN: ChainId = ChainId([1; 32]);
+const NETWORK: NetworkId = NetworkId([1; 32]);
 const MEMBER: IdentityKey = IdentityKey([2; 32]);
 
 fn open(folder: &TempDir) -> FileGuard {
-    FileGuard::beside(&folder.path().join("key.toml"), CHAIN, &MEMBER).expect("opened")
+    FileGuard::beside(&folder.path().join("key.toml"), NETWORK, &MEMBER).expect("opened")
 }
 
 fn mark(sequence: u64) -> LogMark {
@@ -72,13 +72,13 @@ fn another_network_s_guard_says_nothing_and_another_member_s_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     open(&folder).begin(mark(4)).expect("written");
     let key = folder.path().join("key.toml");
-    let other = FileGuard::beside(&key, ChainId([3; 32]), &MEMBER).expect("opened");
+    let other = FileGuard::beside(&key, NetworkId([3; 32]), &MEMBER).expect("opened");
     assert_eq!(other.witnessed(), None);
-    let mut next = FileGuard::beside(&key, ChainId([3; 32]), &MEMBER).expect("opened");
+    let mut next = FileGuard::beside(&key, NetworkId([3; 32]), &MEMBER).expect("opened");
     next.advance(mark(1)).expect("written");
-    let next = FileGuard::beside(&key, ChainId([3; 32]), &MEMBER).expect("opened");
+    let next = FileGuard::beside(&key, NetworkId([3; 32]), &MEMBER).expect("opened");
     assert_eq!(next.witnessed().expect("the new network's").mark.sequence, 1);
-    let refused = FileGuard::beside(&key, CHAIN, &IdentityKey([4; 32])).expect_err("refused");
+    let refused = FileGuard::beside(&key, NETWORK, &IdentityKey([4; 32])).expect_err("refused");
     let said = refused.to_string();
     assert!(said.contains("validator 0202020202020202…") && said.contains("key.guard"), "{said}");
 }

@@ -5,13 +5,13 @@ use quorate_storage::{LogConfig, Owner, RealDisk};
 fn a_key_is_marked_for_one_chain() {
     let folder = tempfile::tempdir().unwrap();
     let marker = Marker::beside(&folder.path().join("key.toml"));
-    let (chain, other) = (ChainId([1; 32]), ChainId([2; 32]));
-    assert_eq!(marker.read(chain).unwrap(), None);
-    marker.write(chain, KeyStatus::Used).unwrap();
-    assert_eq!(marker.read(chain).unwrap(), Some(KeyStatus::Used));
+    let (network, other) = (NetworkId([1; 32]), NetworkId([2; 32]));
+    assert_eq!(marker.read(network).unwrap(), None);
+    marker.write(network, KeyStatus::Used).unwrap();
+    assert_eq!(marker.read(network).unwrap(), Some(KeyStatus::Used));
     assert_eq!(marker.read(other).unwrap(), None);
-    marker.write(chain, KeyStatus::Lost).unwrap();
-    assert_eq!(marker.read(chain).unwrap(), Some(KeyStatus::Lost));
+    marker.write(network, KeyStatus::Lost).unwrap();
+    assert_eq!(marker.read(network).unwrap(), Some(KeyStatus::Lost));
 }
 
 /// ★ Whatever else is in the folder: without the start of a log there is nothing that knows the
@@ -19,9 +19,9 @@ fn a_key_is_marked_for_one_chain() {
 #[test]
 fn a_folder_without_a_log_is_a_lost_log() {
     let folder = tempfile::tempdir().unwrap();
-    let (data, chain) = (folder.path().join("log"), ChainId([1; 32]));
+    let (data, network) = (folder.path().join("log"), NetworkId([1; 32]));
     let marker = Marker::beside(&folder.path().join("key.toml"));
-    let is_lost = || marker.is_lost(chain, &data).unwrap();
+    let is_lost = || marker.is_lost(network, &data).unwrap();
     assert!(!is_lost(), "a first start");
     let open = || {
         let disk = |name| Box::new(RealDisk::open(&folder.path().join(name)).unwrap());
@@ -30,7 +30,7 @@ fn a_folder_without_a_log_is_a_lost_log() {
             .0
     };
     open().begin().unwrap();
-    marker.write(chain, KeyStatus::Used).unwrap();
+    marker.write(network, KeyStatus::Used).unwrap();
     assert!(!is_lost(), "it was begun, if nothing more");
 
     let segment = data.join("log-000000000001");

@@ -50,7 +50,7 @@ pub(crate) struct Disk {
 pub(crate) struct Identity {
     pub(crate) member: ReplicaId,
     pub(crate) version: &'static str,
-    pub(crate) chain: String,
+    pub(crate) network: String,
     pub(crate) service: String,
     pub(crate) durability: String,
     pub(crate) weight: u64,
@@ -119,7 +119,7 @@ impl HostGauges {
         let labels = vec![
             ("member", identity.member.to_string()),
             ("version", identity.version.to_owned()),
-            ("chain", identity.chain.clone()),
+            ("network", identity.network.clone()),
             ("service", identity.service.clone()),
             ("durability", identity.durability.clone()),
         ];

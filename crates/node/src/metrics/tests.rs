@@ -54,7 +54,7 @@ fn printed() -> String {
     metrics.describe(&Identity {
         member: ReplicaId(0),
         version: "0",
-        chain: String::new(),
+        network: String::new(),
         service: String::new(),
         durability: String::new(),
         weight: 1,

@@ -114,7 +114,7 @@ impl Authority {
         let address = socket.local_addr().map_err(resolve)?;
         let http_address = http.local_addr().map_err(resolve)?;
 
-        let mark = Mark::beside(&config.key, origin.network.chain(), config.shard);
+        let mark = Mark::beside(&config.key, origin.network.id(), config.shard);
         let owner = origin.owner(keys);
         let locks = recover(&config.data_dir, &owner, log_config(config))?;
         mark.check(locks.next())?;
@@ -137,7 +137,7 @@ impl Authority {
         let stop = origin.spawn(&mut threads, config, (arrived, locks, evidence, mark))?;
         let server = Server::new(
             tls::listener(&keys.identity)?,
-            origin.network.chain(),
+            origin.network.id(),
             Arc::clone(&origin.payers),
             orders,
             (limits, metrics),
@@ -233,7 +233,7 @@ impl Origin {
     /// Owner of this shard's folders.
     fn owner(&self, keys: &KeyFile) -> Owner {
         Owner {
-            network: self.network.chain(),
+            network: self.network.id(),
             member: keys.identity.public(),
             role: Role::Shard(self.shard),
             protocol: self.network.scheme().to_string(),

@@ -125,7 +125,7 @@ pub(super) fn open_links(
             peer,
             address: address.to_owned(),
             tls: dialer.to(*key)?,
-            hello: Hello::new(network.chain(), Lane::Client),
+            hello: Hello::new(network.id(), Lane::Client),
             outbox: Arc::new(outbox),
             up: Arc::default(),
             metrics: Arc::clone(&metrics),
@@ -226,7 +226,7 @@ impl Driver {
     }
 
     fn begin(&mut self, transaction: Arc<Transaction>, done: oneshot::Sender<PaymentOutcome>) {
-        let tx = transaction.id(self.network.chain());
+        let tx = transaction.id(self.network.id());
         let others = self.waiting.entry(tx).or_default();
         others.push(done);
         if others.len() == 1 {
@@ -239,7 +239,7 @@ impl Driver {
             match effect {
                 // Whoever called has stored it.
                 PayerEffect::Store(transaction) => {
-                    let tx = transaction.id(self.network.chain());
+                    let tx = transaction.id(self.network.id());
                     self.payer.handle(self.now(), PayerEvent::Stored(tx));
                 }
                 PayerEffect::Send { to, transaction } => {

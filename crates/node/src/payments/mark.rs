@@ -6,7 +6,7 @@
 //! are new locks, so that a disk set back by less may go unnoticed.
 
 use crate::{NodeError, durable};
-use quorate_types::ChainId;
+use quorate_types::NetworkId;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub(super) struct Mark {
     path: PathBuf,
-    chain: ChainId,
+    network: NetworkId,
 }
 
 impl Mark {
-    pub(super) fn beside(key: &Path, chain: ChainId, shard: u16) -> Self {
-        Self { path: key.with_extension(format!("shard-{shard}.locks")), chain }
+    pub(super) fn beside(key: &Path, network: NetworkId, shard: u16) -> Self {
+        Self { path: key.with_extension(format!("shard-{shard}.locks")), network }
     }
 
     /// ★ Refuses fewer locks than were there.
@@ -30,7 +30,7 @@ impl Mark {
             Err(source) => return Err(self.failed("read", source)),
         };
         let mut words = text.split_whitespace();
-        if words.next() != Some(hex::encode(self.chain.0).as_str()) {
+        if words.next() != Some(hex::encode(self.network.0).as_str()) {
             return Ok(());
         }
         // What was not written by us is no reason to sign.
@@ -43,7 +43,7 @@ impl Mark {
 
     /// Says, durably, that so many locks are durable.
     pub(super) fn write(&self, locks: u64) -> Result<(), NodeError> {
-        let text = format!("{} {locks}\n", hex::encode(self.chain.0));
+        let text = format!("{} {locks}\n", hex::encode(self.network.0));
         durable::replace(&self.path, text.as_bytes()).map_err(|source| self.failed("write", source))
     }
 
@@ -59,13 +59,13 @@ mod tests {
     #[test]
     fn fewer_locks_than_marked_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mark = Mark::beside(&folder.path().join("key.toml"), ChainId([1; 32]), 2);
+        let mark = Mark::beside(&folder.path().join("key.toml"), NetworkId([1; 32]), 2);
         assert!(mark.check(0).is_ok(), "a first start");
         mark.write(7).expect("writes");
         assert!(mark.check(7).is_ok() && mark.check(8).is_ok());
         let refused = mark.check(6);
         assert!(matches!(refused, Err(NodeError::LocksLost { marked: 7, found: 6, .. })));
-        let other = Mark { chain: ChainId([2; 32]), ..mark.clone() };
+        let other = Mark { network: NetworkId([2; 32]), ..mark.clone() };
         assert!(other.check(0).is_ok(), "another network");
         std::fs::write(&mark.path, format!("{} seven", hex::encode([1; 32]))).expect("writes");
         assert!(matches!(mark.check(6), Err(NodeError::LocksLost { .. })), "not our writing");

@@ -11,7 +11,7 @@ use crate::transport::outbox::{Full, Outbox, drain};
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use parking_lot::RwLock;
-use quorate_types::{ChainId, ClientId, Lane, Peer};
+use quorate_types::{ClientId, Lane, NetworkId, Peer};
 use rustls::ServerConfig;
 use std::collections::BTreeMap;
 use std::io;
@@ -81,7 +81,7 @@ impl Payers {
 /// Everything that accepting needs.
 pub(super) struct Server {
     tls: TlsAcceptor,
-    chain: ChainId,
+    network: NetworkId,
     payers: Arc<Payers>,
     orders: Sender<Arrived>,
     share: Arc<Semaphore>,
@@ -94,7 +94,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(
         tls: Arc<ServerConfig>,
-        chain: ChainId,
+        network: NetworkId,
         payers: Arc<Payers>,
         orders: Sender<Arrived>,
         (limits, metrics): (Limits, Arc<Metrics>),
@@ -106,7 +106,7 @@ impl Server {
         let connected = limiter(limits.clients_max, "too-many-clients");
         let share = Arc::new(Semaphore::new(PAYERS_BYTES));
         let tls = TlsAcceptor::from(tls);
-        Self { tls, chain, payers, orders, share, handshakes, connected, limits, metrics }
+        Self { tls, network, payers, orders, share, handshakes, connected, limits, metrics }
     }
 
     /// Accepts payers, for ever.
@@ -139,7 +139,7 @@ impl Server {
             .filter(|_| tls::speaks_quorate(connection))
             .ok_or_else(|| io::Error::other("not a peer of this protocol"))?;
         let peer = Peer::Client(ClientId(key));
-        match hello::receive(&mut stream, self.chain, peer).await? {
+        match hello::receive(&mut stream, self.network, peer).await? {
             Ok(_) => Ok(stream),
             Err(refusal) => {
                 send(&mut stream, refusal).await?;

@@ -77,7 +77,7 @@ pub struct AuthorityStatus {
     /// Version of this program.
     pub version: &'static str,
     /// The network's identity, in hexadecimal.
-    pub chain: String,
+    pub network: String,
     /// Index of the authority in the network.
     pub authority: usize,
     /// Index of its shard.
@@ -111,7 +111,7 @@ impl Pages {
         let process = Process::now();
         AuthorityStatus {
             version: env!("CARGO_PKG_VERSION"),
-            chain: hex::encode(self.network.chain().0),
+            network: hex::encode(self.network.id().0),
             authority: self.authority,
             shard: self.shard,
             scheme: self.network.scheme().to_string(),

@@ -1,15 +1,15 @@
-//! The first bytes of a connection: which chain, which lane, who vouches for a client, or which
+//! The first bytes of a connection: which network, which lane, who vouches for a client, or which
 //! member it is to be relayed to; and the one-byte answer.
 
 use super::LEARNER_LANE;
-use quorate_types::{ChainId, Lane, Peer, ReplicaId, Voucher};
+use quorate_types::{Lane, NetworkId, Peer, ReplicaId, Voucher};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// `"quorate" ‖ version ‖ lane ‖ chain[32]`, and a voucher where the lane's byte says so.
+/// `"quorate" ‖ version ‖ lane ‖ network[32]`, and a voucher where the lane's byte says so.
 const HELLO_BYTES: usize = 7 + 1 + 1 + 32;
 const MAGIC: &[u8; 7] = b"quorate";
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// In the lane's place: the index of a member follows, to which the connection is to be relayed.
 const RELAY: u8 = 0x10;
 /// In the lane's byte: a voucher follows. A listener of an earlier version knows no such lane.
@@ -18,8 +18,8 @@ const VOUCHED: u8 = 0x80;
 /// First message of a dialer on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The chain that it serves or uses.
-    pub chain: ChainId,
+    /// The network that it serves or uses.
+    pub network: NetworkId,
     /// The lane that this connection is to be.
     pub lane: Lane,
     /// A client's word for the key that the dialer proved, where members ask for one.
@@ -43,8 +43,8 @@ pub enum Answer {
     Welcome = 0,
     /// The hello is not one, or of another version.
     Unknown = 1,
-    /// The listener serves another chain.
-    OtherChain = 2,
+    /// The listener serves another network.
+    OtherNetwork = 2,
     /// The lane is for others than the owner of this key.
     LaneNotYours = 3,
     /// Too many clients are connected.
@@ -64,7 +64,7 @@ impl Answer {
         Some(match self {
             Self::Welcome => return None,
             Self::Unknown => "it speaks another version",
-            Self::OtherChain => "it serves another chain: compare the committee files",
+            Self::OtherNetwork => "it serves another network: compare the committee files",
             Self::LaneNotYours => {
                 "it does not know this key as a member's: compare the committee files"
             }
@@ -82,7 +82,7 @@ impl Answer {
         [
             Self::Welcome,
             Self::Unknown,
-            Self::OtherChain,
+            Self::OtherNetwork,
             Self::LaneNotYours,
             Self::Full,
             Self::Barred,
@@ -97,8 +97,8 @@ impl Answer {
 impl Hello {
     /// A hello that nobody vouches for.
     #[must_use]
-    pub fn new(chain: ChainId, lane: Lane) -> Self {
-        Self { chain, lane, voucher: None }
+    pub fn new(network: NetworkId, lane: Lane) -> Self {
+        Self { network, lane, voucher: None }
     }
 
     /// Bytes on the wire: 41, and a voucher behind them where there is one.
@@ -108,7 +108,7 @@ impl Hello {
         let mut bytes = Vec::with_capacity(HELLO_BYTES + Voucher::BYTES);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&[VERSION, self.lane as u8 | vouched]);
-        bytes.extend_from_slice(&self.chain.0);
+        bytes.extend_from_slice(&self.network.0);
         bytes.extend(self.voucher.iter().flat_map(Voucher::encode));
         bytes
     }
@@ -130,8 +130,8 @@ impl Hello {
         let Some(lane) = lane.filter(|_| bytes[..7] == MAGIC[..] && bytes[7] == VERSION) else {
             return Ok(None);
         };
-        let chain = ChainId(bytes[9..].try_into().expect("32 bytes"));
-        let mut hello = Self::new(chain, lane);
+        let network = NetworkId(bytes[9..].try_into().expect("32 bytes"));
+        let mut hello = Self::new(network, lane);
         if bytes[8] & VOUCHED != 0 {
             let mut voucher = [0; Voucher::BYTES];
             stream.read_exact(&mut voucher).await?;
@@ -150,8 +150,8 @@ async fn read_first<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<[u8; HEL
 /// First message of a dialer that wants to be relayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The chain that it serves.
-    pub chain: ChainId,
+    /// The network that it serves.
+    pub network: NetworkId,
     /// Member that it wants to reach.
     pub to: ReplicaId,
 }
@@ -160,7 +160,7 @@ impl Ask {
     /// Encodes the wish in its fixed length.
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
-        let mut bytes = Hello::new(self.chain, Lane::Votes).encode();
+        let mut bytes = Hello::new(self.network, Lane::Votes).encode();
         bytes[8] = RELAY;
         bytes.extend_from_slice(&self.to.0.to_le_bytes());
         bytes
@@ -212,13 +212,13 @@ where
 /// When the connection fails.
 pub async fn receive<S>(
     stream: &mut S,
-    chain: ChainId,
+    network: NetworkId,
     peer: Peer,
 ) -> io::Result<Result<Hello, Answer>>
 where
     S: AsyncRead + Unpin,
 {
-    Ok(judge(Hello::read(stream).await?, chain, peer))
+    Ok(judge(Hello::read(stream).await?, network, peer))
 }
 
 /// The listener's side, where members are relayed: reads what is asked for and decides.
@@ -227,7 +227,7 @@ where
 /// When the connection fails.
 pub async fn receive_asked<S>(
     stream: &mut S,
-    chain: ChainId,
+    network: NetworkId,
     peer: Peer,
 ) -> io::Result<Result<Asked, Answer>>
 where
@@ -236,19 +236,19 @@ where
     let mut bytes = read_first(stream).await?;
     if bytes[8] != RELAY {
         let hello = Hello::complete(&bytes, stream).await?;
-        return Ok(judge(hello, chain, peer).map(Asked::Lane));
+        return Ok(judge(hello, network, peer).map(Asked::Lane));
     }
     let to = ReplicaId(stream.read_u16_le().await?);
     // But for what it asks for, it is the hello of a member's lane.
     bytes[8] = Lane::Votes as u8;
     let hello = Hello::complete(&bytes, stream).await?;
-    Ok(judge(hello, chain, peer).map(|_| Asked::Relay(to)))
+    Ok(judge(hello, network, peer).map(|_| Asked::Relay(to)))
 }
 
-fn judge(hello: Option<Hello>, chain: ChainId, peer: Peer) -> Result<Hello, Answer> {
+fn judge(hello: Option<Hello>, network: NetworkId, peer: Peer) -> Result<Hello, Answer> {
     let hello = hello.ok_or(Answer::Unknown)?;
-    if hello.chain != chain {
-        return Err(Answer::OtherChain);
+    if hello.network != network {
+        return Err(Answer::OtherNetwork);
     }
     match (peer, hello.lane) {
         (Peer::Client(_), Lane::Client)

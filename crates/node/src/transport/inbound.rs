@@ -144,8 +144,8 @@ impl Listener {
             let is_relayed = relay::take_mark(&mut tcp).await?;
             let mut stream = self.tls.accept(tcp).await?;
             let peer = self.identify(&stream)?;
-            let chain = self.peers.committee.chain();
-            let asked = hello::receive_asked(&mut stream, chain, peer).await?;
+            let network = self.peers.committee.network();
+            let asked = hello::receive_asked(&mut stream, network, peer).await?;
             let admit = |asked| Ok((asked, self.admit(peer, asked, is_relayed)?));
             match asked.and_then(admit) {
                 Ok((asked, by)) => Ok(Newcomer { stream, peer, asked, is_relayed, by }),

@@ -69,7 +69,7 @@ pub struct Link {
     pub address: String,
     /// Pins the peer's key.
     pub tls: Arc<ClientConfig>,
-    /// Chain and lane that the connection asks for.
+    /// Network and lane that the connection asks for.
     pub hello: Hello,
     /// Queue of the frames to send.
     pub outbox: Arc<Outbox>,
@@ -417,7 +417,7 @@ pub fn member_links(
                 peer,
                 address: address.to_owned(),
                 tls: Arc::clone(&tls),
-                hello: Hello::new(committee.chain(), lane),
+                hello: Hello::new(committee.network(), lane),
                 outbox,
                 up,
                 replies: answers.cloned(),

@@ -7,13 +7,13 @@ use crate::log::Outgoing;
 use crate::tls::{self, Dialer};
 use bytes::Bytes;
 use quorate_crypto::{IdentityKey, IdentitySecret};
-use quorate_types::ChainId;
+use quorate_types::NetworkId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-pub(super) const CHAIN: ChainId = ChainId([5; 32]);
+pub(super) const NETWORK: NetworkId = NetworkId([5; 32]);
 
 pub(super) fn network() -> Network {
     Network::new(ReplicaId(1), 4, Arc::new(Metrics::new()))
@@ -85,7 +85,7 @@ pub(super) fn votes_to_first(
         peer: ReplicaId(0),
         address: at.local_addr().unwrap().to_string(),
         tls: tls.unwrap(),
-        hello: Hello::new(CHAIN, Lane::Votes),
+        hello: Hello::new(NETWORK, Lane::Votes),
         outbox,
         up,
         replies: None,
@@ -103,7 +103,7 @@ pub(super) fn votes_to_first(
 async fn welcome(socket: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpStream> {
     let (tcp, _) = socket.accept().await.unwrap();
     let mut stream = acceptor.accept(tcp).await.unwrap();
-    let lane = hello::receive(&mut stream, CHAIN, Peer::Replica(ReplicaId(1))).await.unwrap();
+    let lane = hello::receive(&mut stream, NETWORK, Peer::Replica(ReplicaId(1))).await.unwrap();
     assert_eq!(lane.map(|hello| hello.lane), Ok(Lane::Votes));
     stream.write_all(&[Answer::Welcome as u8]).await.unwrap();
     stream.flush().await.unwrap();

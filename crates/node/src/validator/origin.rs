@@ -123,7 +123,7 @@ impl Origin {
     /// Owner of everything in the data folder.
     pub(super) fn owner(&self, config: &NodeConfig) -> Owner {
         Owner {
-            network: self.committee.chain(),
+            network: self.committee.network(),
             member: self.keys.identity.public(),
             role: if config.learner { Role::Learner } else { Role::Validator },
             protocol: config.replica.protocol.to_string(),
@@ -147,11 +147,11 @@ impl Origin {
         let metrics = Arc::new(Metrics::new());
         let network = Network::new(self.id, self.committee.size(), Arc::clone(&metrics));
         let status = Status { id: self.id, signs: stores.signs, ..Status::default() };
-        let chain = hex::encode(self.committee.chain().0);
+        let network_id = self.committee.network().to_string();
         metrics.describe(&Identity {
             member: self.id,
             version: env!("CARGO_PKG_VERSION"),
-            chain: chain.clone(),
+            network: network_id.clone(),
             service: config.service.clone(),
             durability: config.durability.to_string(),
             weight: self.committee.weight(self.id),
@@ -166,7 +166,7 @@ impl Origin {
             weight: self.committee.weight(self.id),
             summary: Summary {
                 version: env!("CARGO_PKG_VERSION"),
-                chain,
+                network: network_id,
                 members: self.committee.size(),
                 weight_total: self.committee.weights().total(),
                 quorum: self.committee.quorum(),

@@ -9,7 +9,7 @@ use quorate_storage::{
     Safeguards, Snapshots,
 };
 use quorate_types::machine::Recovery;
-use quorate_types::{ChainId, Service};
+use quorate_types::{NetworkId, Service};
 use std::path::Path;
 
 /// Stores that were opened, with the state that they held.
@@ -31,19 +31,19 @@ impl Stores {
         service: Box<dyn Service>,
         owner: &Owner,
     ) -> Result<Self, NodeError> {
-        let chain = owner.network;
+        let network = owner.network;
         // A learner promises nothing.
         let guard = match config.learner {
             true => None,
-            false => Some(FileGuard::beside(&config.key, chain, &owner.member)?),
+            false => Some(FileGuard::beside(&config.key, network, &owner.member)?),
         };
         let marker = Marker::beside(&config.key);
         let log = config.data_dir.join("log");
-        let lost = !config.learner && marker.is_lost(chain, &log)?;
+        let lost = !config.learner && marker.is_lost(network, &log)?;
         if lost {
             warn_of_lost_disk(&marker, config);
             // Before there is a log again: the next start must not take it for the lost one.
-            marker.write(chain, KeyStatus::Lost)?;
+            marker.write(network, KeyStatus::Lost)?;
         }
         let room = Room::open(&config.data_dir, &config.room_config())?;
         let open = |folder: &Path| {
@@ -88,7 +88,7 @@ impl Stores {
             // Before anything is signed, and after there is a log to find again.
             journal.begin()?;
             if let Some((guard, mark)) = guard.as_mut().zip(journal.committed()) {
-                marker.write(chain, KeyStatus::Used)?;
+                marker.write(network, KeyStatus::Used)?;
                 guard.begin(mark)?;
             }
         }
@@ -134,11 +134,11 @@ pub(super) fn set_state_aside(data_dir: &Path, error: NodeError) -> NodeError {
     }
 }
 
-/// ★ Notes beside the key that it must not sign on this chain again, and in the data folder why;
+/// ★ Notes beside the key that it must not sign in this network again, and in the data folder why;
 /// whoever cannot note it stops.
 pub(super) fn forfeit(
     config: &NodeConfig,
-    chain: ChainId,
+    network: NetworkId,
     failed: Sender<NodeError>,
 ) -> Box<dyn Fn(&str) + Send> {
     let marker = Marker::beside(&config.key);
@@ -148,10 +148,10 @@ pub(super) fn forfeit(
             reason,
             marker = %marker.path().display(),
             evidence = %evidence.display(),
-            "this key signs no more on this chain: the validator follows and serves but does not \
+            "this key signs no more in this network: the validator follows and serves but does not \
              vote; give it a new key in a new committee file"
         );
-        let noted = marker.write(chain, KeyStatus::Lost);
+        let noted = marker.write(network, KeyStatus::Lost);
         if let Err(error) = std::fs::write(&evidence, format!("{reason}\n")) {
             tracing::warn!(%error, "cannot write {}", evidence.display());
         }

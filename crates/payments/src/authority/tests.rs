@@ -32,7 +32,7 @@ fn locks_are_durable_before_their_vote_is_asked_for() {
     let [AuthorityEffect::Persist(locks), AuthorityEffect::Sign(job)] = &effects[..] else {
         panic!("locks, then votes: {effects:?}")
     };
-    let core = tx.core(testnet.network.chain());
+    let core = tx.core(testnet.network.id());
     assert_eq!(job.orders, [(0, core.id)]);
     assert_eq!(*locks, [Lock { sequence: 0, core }]);
 }
@@ -59,7 +59,7 @@ fn an_input_is_voted_for_once() {
     let [first, second] = conflict(&testnet);
     assert!(is_vote(&host.verdict(&first)));
     let refusal = host.verdict(&second);
-    let core = first.core(testnet.network.chain());
+    let core = first.core(testnet.network.id());
     let expected = Verdict::Locked { input: core.locks[0], first: Some(Box::new(core)) };
     assert_eq!(refusal, expected);
     assert_eq!(host.evidence.len(), 1);
@@ -90,7 +90,7 @@ fn a_conflict_within_one_batch_is_refused_with_proof() {
         let Verdict::Locked { first: Some(shown), .. } = &answers[1].1.verdict else {
             panic!("refused with the first: {:?}", answers[1])
         };
-        assert_eq!(**shown, first.core(testnet.network.chain()));
+        assert_eq!(**shown, first.core(testnet.network.id()));
         assert_eq!(host.evidence.len(), 1);
     }
 }
@@ -131,7 +131,7 @@ fn three_inputs_for_one_named_output_make_no_money() {
     // Three coins of 1 make it four units of three, as the paper's protocol has it.
     let issue = testnet.issue(1, &[to(MALLORY, 1), to(MALLORY, 1), to(MALLORY, 1)]);
     let coins = certify(&testnet, &mut hosts, &[0, 1, 2, 3], &issue).certificate(&testnet);
-    let coins = issue.coins(testnet.network.chain(), &coins.expect("all vote for an issue"));
+    let coins = issue.coins(testnet.network.id(), &coins.expect("all vote for an issue"));
     let mut votes = Vec::new();
     let mut names = Vec::new();
     for (one, coin) in coins.iter().enumerate() {
@@ -167,7 +167,7 @@ fn spending_a_coin_of_the_same_name_freezes_nobody() {
         let issue = testnet.issue(serial, &[to(person, 1)]);
         let certificate =
             certify(&testnet, &mut hosts, &[0, 1, 2, 3], &issue).certificate(&testnet);
-        certificate.map(|one| issue.coins(testnet.network.chain(), &one).remove(0))
+        certificate.map(|one| issue.coins(testnet.network.id(), &one).remove(0))
     };
     let (of_mallory, of_alice) = (coin(1, MALLORY), coin(2, ALICE));
     let all = [0, 1, 2, 3];

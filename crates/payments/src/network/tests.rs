@@ -16,7 +16,7 @@ fn a_file_is_read_as_it_is_written() {
         assert_eq!(read, file);
         let (first, second) = (Network::load(&file), Network::load(&read));
         let (first, second) = (first.expect("sound"), second.expect("sound"));
-        assert_eq!(first.chain(), second.chain());
+        assert_eq!(first.id(), second.id());
         assert_eq!((second.name(), second.shards()), ("test", 2));
     }
 }
@@ -78,16 +78,16 @@ fn two_quorums_share_an_honest_authority() {
 }
 
 #[test]
-fn whatever_changes_what_is_valid_changes_the_chain() {
+fn whatever_changes_what_is_valid_changes_the_network() {
     let (sound, _) = file(PayScheme::Plain, 4, 2);
-    let chain = |file: &NetworkFile| Network::load(file).expect("sound").chain();
+    let id = |file: &NetworkFile| Network::load(file).expect("sound").id();
     let changed = |change: &dyn Fn(&mut NetworkFile)| {
         let mut file = sound.clone();
         change(&mut file);
-        chain(&file)
+        id(&file)
     };
-    let chains = [
-        chain(&sound),
+    let ids = [
+        id(&sound),
         changed(&|file| file.name.push('!')),
         changed(&|file| file.epoch = Epoch(9)),
         changed(&|file| file.scheme = PayScheme::Merkle),
@@ -97,10 +97,10 @@ fn whatever_changes_what_is_valid_changes_the_chain() {
         changed(&|file| file.genesis.swap(0, 1)),
         changed(&|file| file.authorities.swap(0, 1)),
     ];
-    let distinct: std::collections::BTreeSet<_> = chains.iter().collect();
-    assert_eq!(distinct.len(), chains.len());
+    let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), ids.len());
     let moved = changed(&|file| file.authorities[0].addresses[0] = "elsewhere:1".into());
-    assert_eq!(moved, chain(&sound), "an address may change");
+    assert_eq!(moved, id(&sound), "an address may change");
 }
 
 #[test]

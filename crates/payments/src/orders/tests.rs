@@ -35,7 +35,7 @@ fn a_sound_order_is_valid() {
         let testnet = TestNetwork::with(scheme, 4, 1);
         let (tx, _) = with_certificate(&testnet, |_| ());
         let found = looked(&AuthorityHost::new(&testnet, 0, 0), &tx);
-        assert_eq!(found, CheckedOrder::Valid(tx.core(testnet.network.chain())));
+        assert_eq!(found, CheckedOrder::Valid(tx.core(testnet.network.id())));
     }
 }
 
@@ -143,10 +143,10 @@ fn what_is_locked_is_not_checked_again() {
     let coins = testnet.endowed(MALLORY);
     let first = testnet.spend(MALLORY, &coins, &[to(BOB, 12)]);
     assert!(matches!(host.verdict(&first), Verdict::Vote(_)));
-    let id = first.id(testnet.network.chain());
+    let id = first.id(testnet.network.id());
     assert_eq!(looked(&host, &first), CheckedOrder::Repeated(id));
     let second = testnet.spend(MALLORY, &coins[..1], &[to(BOB, 5)]);
-    assert_eq!(looked(&host, &second), CheckedOrder::Late(second.core(testnet.network.chain())));
+    assert_eq!(looked(&host, &second), CheckedOrder::Late(second.core(testnet.network.id())));
     let mut forged = second;
     forged.signature = Signature([0; 64]);
     assert_eq!(refused(&host, &forged), Some(Invalid::OwnerSignature), "no proof of anything");

@@ -28,7 +28,7 @@ impl Scene {
     }
 
     fn id(&self) -> TxId {
-        self.tx.id(self.testnet.network.chain())
+        self.tx.id(self.testnet.network.id())
     }
 
     fn answer(&mut self, from: usize, verdict: Verdict) {
@@ -51,7 +51,7 @@ impl Scene {
     /// Core of another transaction of the same payer.
     fn conflict(&self) -> Core {
         let coins = &self.testnet.endowed(MALLORY)[..1];
-        self.testnet.spend(MALLORY, coins, &[to(ALICE, 5)]).core(self.testnet.network.chain())
+        self.testnet.spend(MALLORY, coins, &[to(ALICE, 5)]).core(self.testnet.network.id())
     }
 
     fn locked(&mut self, from: usize, first: Option<Core>) {

@@ -158,27 +158,27 @@ fn an_input_is_what_its_transaction_made() {
 #[test]
 fn a_name_covers_all_but_signatures() {
     let testnet = TestNetwork::new();
-    let (chain, coin) = (testnet.network.chain(), certified(&testnet));
+    let (network, coin) = (testnet.network.id(), certified(&testnet));
     let parent = testnet.issue(1, &[to(BOB, 1), to(ALICE, 10), to(MALLORY, 3)]);
     let other = testnet.certificate_by(&parent, 1..4).expect("a quorum");
     let shown = with_proof(&coin, |proof| proof.certificate = other);
     assert_ne!(shown, coin);
     let id = |coin: &Coin, outputs: &[Output]| {
-        testnet.spend(ALICE, std::slice::from_ref(coin), outputs).id(chain)
+        testnet.spend(ALICE, std::slice::from_ref(coin), outputs).id(network)
     };
     let first = id(&coin, &[to(BOB, 4), to(ALICE, 6)]);
     assert_eq!(id(&shown, &[to(BOB, 4), to(ALICE, 6)]), first);
     let mut tx = testnet.spend(ALICE, std::slice::from_ref(&coin), &[to(BOB, 4), to(ALICE, 6)]);
     tx.signature = Signature([1; 64]);
-    assert_eq!(tx.id(chain), first);
+    assert_eq!(tx.id(network), first);
     assert_ne!(id(&coin, &[to(ALICE, 6), to(BOB, 4)]), first, "the outputs' order");
     assert_ne!(id(&coin, &[to(BOB, 5), to(ALICE, 5)]), first, "their values");
     assert_ne!(id(&coin, &[to(BOB, 10)]), first, "their number");
     assert_ne!(id(&testnet.endowed(ALICE)[0], &[to(BOB, 4), to(ALICE, 6)]), first, "the inputs");
     let other = TestNetwork::with(crate::PayScheme::Merkle, 4, 1);
-    assert_ne!(tx.id(other.network.chain()), first, "the chain");
+    assert_ne!(tx.id(other.network.id()), first, "the network");
     tx.payer = key(BOB);
-    assert_ne!(tx.id(chain), first, "the payer");
+    assert_ne!(tx.id(network), first, "the payer");
 }
 
 #[test]
@@ -223,7 +223,7 @@ mod equivocation {
     fn two(testnet: &TestNetwork) -> Equivocation {
         let coins = testnet.endowed(MALLORY);
         let core = |coins: &[Coin], outputs: &[Output]| {
-            testnet.spend(MALLORY, coins, outputs).core(testnet.network.chain())
+            testnet.spend(MALLORY, coins, outputs).core(testnet.network.id())
         };
         Equivocation {
             first: core(&coins[..1], &[to(ALICE, 5)]),
@@ -240,9 +240,8 @@ mod equivocation {
     #[test]
     fn two_issues_under_one_serial_number_prove_it() {
         let testnet = TestNetwork::new();
-        let core = |serial, value| {
-            testnet.issue(serial, &[to(ALICE, value)]).core(testnet.network.chain())
-        };
+        let core =
+            |serial, value| testnet.issue(serial, &[to(ALICE, value)]).core(testnet.network.id());
         let proof = Equivocation { first: core(1, 5), second: core(1, 6) };
         assert!(proof.is_proven(&testnet.network));
         let innocent = Equivocation { first: core(1, 5), second: core(2, 6) };
@@ -267,8 +266,7 @@ mod equivocation {
         let locks = proof.second.locks.clone();
         assert!(forged(&|it| it.first.locks = locks.clone()), "other inputs");
         let coins = testnet.endowed(MALLORY);
-        let other =
-            testnet.spend(MALLORY, &coins[1..], &[to(BOB, 7)]).core(testnet.network.chain());
+        let other = testnet.spend(MALLORY, &coins[1..], &[to(BOB, 7)]).core(testnet.network.id());
         assert!(forged(&|it| it.second = other.clone()) || proof.first.locks[0] == other.locks[0]);
         let foreign = TestNetwork::with(crate::PayScheme::Merkle, 4, 1);
         assert!(!proof.is_proven(&foreign.network), "another network");
@@ -287,67 +285,62 @@ mod golden {
     #[test]
     fn a_network_has_this_name() {
         assert_eq!(
-            hex::encode(TestNetwork::new().network.chain().0),
-            "40c5aaadf488974f27c49f1d3ec106b38cf8eb74b821371f2572d9ccb10fc9cb"
+            hex::encode(TestNetwork::new().network.id().0),
+            "56c1e0064b8b288409f9ede215d786985abf86ab8150f6a943af4f5500a3d00f"
         );
     }
 
     #[test]
     fn a_transaction_has_this_name() {
         let testnet = TestNetwork::new();
-        let chain = testnet.network.chain();
-        assert_eq!(
-            spend(&testnet).id(chain).to_string(),
-            "02b7378456257755a8176d155c3a1a726c450d545988676fa7c5b8c567998693"
-        );
-        assert_eq!(
-            testnet.issue(1, &[to(BOB, 4)]).id(chain).to_string(),
-            "6e1c01744b0a00b8b250229ec9fb6ab3e790ce0fc2cfdf86cfafb0d845ab0245"
-        );
+        let network = testnet.network.id();
+        let found = [spend(&testnet), testnet.issue(1, &[to(BOB, 4)])].map(|tx| tx.id(network));
+        let pinned = [
+            "29bbc345d1a09fa3974f61b856edb8158d87107150a2023ee9ee9bff6c8f89cc",
+            "94e19cee0f38c318122a4da6e9058bcc959c048a564c329fce80b158ba63876f",
+        ];
+        assert_eq!(found.map(|id| id.to_string()), pinned);
     }
 
     #[test]
     fn an_output_and_a_serial_number_have_these_names() {
         let testnet = TestNetwork::new();
-        assert_eq!(
-            testnet.endowed(ALICE)[1].id.to_string(),
-            "b99ec2c69e944f93162c7d894726c4d15a04081b16085ceb2c8c15dfcb652183:1"
-        );
-        assert_eq!(
-            testnet.issue(1, &[to(BOB, 4)]).locks()[0].to_string(),
-            "ac1a2bed3f060f8a59839aa98f96067b4440bba7d789709a2e448e613b391001:0"
-        );
+        let found = [testnet.endowed(ALICE)[1].id, testnet.issue(1, &[to(BOB, 4)]).locks()[0]];
+        let pinned = [
+            "7e2e15267b9ac119c975384ac096a5440c4e9a5cd1d7e61316e2581fb37a872e:1",
+            "ac1a2bed3f060f8a59839aa98f96067b4440bba7d789709a2e448e613b391001:0",
+        ];
+        assert_eq!(found.map(|id| id.to_string()), pinned);
         let tx = spend(&testnet);
-        let coins = tx.coins(testnet.network.chain(), &testnet.certificate(&tx));
-        assert_eq!(coins[1].id.to_string(), format!("{}:1", tx.id(testnet.network.chain())));
+        let coins = tx.coins(testnet.network.id(), &testnet.certificate(&tx));
+        assert_eq!(coins[1].id.to_string(), format!("{}:1", tx.id(testnet.network.id())));
     }
 
     /// Without epoch: what an owner signed holds as long as the network.
     #[test]
     fn an_owner_signs_this() {
         let testnet = TestNetwork::new();
-        let statement =
-            owner_statement(&testnet.network, spend(&testnet).id(testnet.network.chain()));
+        let statement = owner_statement(&testnet.network, spend(&testnet).id(testnet.network.id()));
         assert_eq!(
             hex::encode(&statement),
             "\
-             71756f726174652f76312f54582d4f574e45522f40c5aaadf488974f27c49f1d3ec106b38cf8eb74\
-             b821371f2572d9ccb10fc9cb000000000000000002b7378456257755a8176d155c3a1a726c450d54\
-             5988676fa7c5b8c567998693"
+             71756f726174652f76312f54582d4f574e45522f56c1e0064b8b288409f9ede215d786985abf86ab\
+             8150f6a943af4f5500a3d00f00000000000000000000000000000000000000000000000000000000\
+             0000000029bbc345d1a09fa3974f61b856edb8158d87107150a2023ee9ee9bff6c8f89cc"
         );
     }
 
     #[test]
     fn an_authority_signs_this() {
         let testnet = TestNetwork::new();
-        let id = spend(&testnet).id(testnet.network.chain());
-        let statement = sign::statement(Kind::TxVote, testnet.network.chain(), Epoch(3), &id);
+        let id = spend(&testnet).id(testnet.network.id());
+        let statement = sign::statement(Kind::TxVote, testnet.network.scope(), &id);
         assert_eq!(
             hex::encode(&statement),
             "\
-             71756f726174652f76312f54582d564f54452f40c5aaadf488974f27c49f1d3ec106b38cf8eb74b8\
-             21371f2572d9ccb10fc9cb000000000000000302b7378456257755a8176d155c3a1a726c450d5459\
-             88676fa7c5b8c567998693"
+             71756f726174652f76312f54582d564f54452f56c1e0064b8b288409f9ede215d786985abf86ab81\
+             50f6a943af4f5500a3d00fee6adfa4268a6cffd019810b1eb4ceec664ec2ffa09848cc631dfaedfa\
+             55297929bbc345d1a09fa3974f61b856edb8158d87107150a2023ee9ee9bff6c8f89cc"
         );
         let vote = testnet.vote(0, &spend(&testnet));
         let share = testnet.keys[0].voting.sign(&statement);
@@ -361,12 +354,12 @@ mod golden {
         assert_eq!(
             hex::encode(&bytes),
             "\
-             d62f016a1efd1e4fdf793eb42cd84471e1ba9f0cf04d1287b5cc71f616287cb80001000000b99ec2\
-             c69e944f93162c7d894726c4d15a04081b16085ceb2c8c15dfcb65218300000a0000000000000000\
+             d62f016a1efd1e4fdf793eb42cd84471e1ba9f0cf04d1287b5cc71f616287cb800010000007e2e15\
+             267b9ac119c975384ac096a5440c4e9a5cd1d7e61316e2581fb37a872e00000a0000000000000000\
              0200000034b4d9043156cb6dcf0beb0a2949b7559c940d2bcb6dbe8c53a9b30278e3a74604000000\
              00000000d62f016a1efd1e4fdf793eb42cd84471e1ba9f0cf04d1287b5cc71f616287cb806000000\
-             00000000db79f8f3c416ecdc5130d3d225920a0d504517248ad41db42b8c8e786a892ffca2f53eca\
-             1ebbc24b5793642d5abfc93acdca5024c37b7ca9459fbe19ff8cfa09"
+             000000000ecfb63b7d6122c6409353c927a24da86eebbe4683071f688e893fbbe820f8619186001b\
+             a3d8b1aa3da56b5026232c14ec49622d3f465459d9c40169345a2308"
         );
         let read: Transaction = borsh::from_slice(&bytes).expect("what was written");
         assert_eq!(read, spend(&testnet));

@@ -16,7 +16,7 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
     Aggregate, Bitmap, Certificate, Digest, Scheme, Share, VotingSecret, bad_items,
 };
-use quorate_types::{ChainId, Committee, Kind, Purpose, ReplicaId, sign};
+use quorate_types::{Committee, Kind, Purpose, ReplicaId, Scope, sign};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub struct MerkleVote {
 /// Voting scheme with Merkle trees.
 #[derive(Debug)]
 pub(super) struct MerkleVotes {
-    chain: ChainId,
+    scope: Scope,
     committee: Arc<Committee>,
     scheme: Arc<dyn Scheme>,
     /// Roots whose signature was checked, by authority.
@@ -80,10 +80,10 @@ struct Claim {
 }
 
 impl MerkleVotes {
-    pub(super) fn new(chain: ChainId, committee: Arc<Committee>) -> Self {
+    pub(super) fn new(scope: Scope, committee: Arc<Committee>) -> Self {
         let (scheme, _) = committee.scheme(Purpose::Vote);
         let checked = committee.members().map(|_| Mutex::default()).collect();
-        Self { chain, committee, scheme, checked }
+        Self { scope, committee, scheme, checked }
     }
 
     /// Statement that is signed; the root covers the count as well, which is stated so that nobody
@@ -91,7 +91,7 @@ impl MerkleVotes {
     fn statement(&self, signer: usize, count: u32, root: Digest) -> Vec<u8> {
         let signer = u16::try_from(signer).expect("committees have fewer members");
         let payload = (ReplicaId(signer), count, root);
-        sign::statement(Kind::MerkleRoot, self.chain, self.committee.epoch(), &payload)
+        sign::statement(Kind::MerkleRoot, self.scope, &payload)
     }
 
     /// The root that a vote leads to; `None` where it leads nowhere.

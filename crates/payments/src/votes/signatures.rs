@@ -4,25 +4,25 @@
 use super::{Counted, TxCertificate, Vote, Votes};
 use crate::TxId;
 use quorate_crypto::{Bitmap, Policy, Scheme, VotingSecret, bad_items};
-use quorate_types::{ChainId, Committee, Kind, Purpose, ReplicaId, sign};
+use quorate_types::{Committee, Kind, Purpose, ReplicaId, Scope, sign};
 use std::sync::Arc;
 
 /// Votes under a committee's voting scheme.
 #[derive(Debug)]
 pub(super) struct SignatureVotes {
-    chain: ChainId,
+    scope: Scope,
     committee: Arc<Committee>,
     scheme: Arc<dyn Scheme>,
 }
 
 impl SignatureVotes {
-    pub(super) fn new(chain: ChainId, committee: Arc<Committee>) -> Self {
+    pub(super) fn new(scope: Scope, committee: Arc<Committee>) -> Self {
         let (scheme, _) = committee.scheme(Purpose::Vote);
-        Self { chain, committee, scheme }
+        Self { scope, committee, scheme }
     }
 
     fn statement(&self, id: TxId) -> Vec<u8> {
-        sign::statement(Kind::TxVote, self.chain, self.committee.epoch(), &id)
+        sign::statement(Kind::TxVote, self.scope, &id)
     }
 }
 

@@ -14,11 +14,11 @@ fn payment(testnet: &TestNetwork) -> Transaction {
 
 fn count(testnet: &TestNetwork, tx: &Transaction, votes: &[(ReplicaId, Vote)]) -> Counted {
     let suspects = Bitmap::new(testnet.keys.len());
-    testnet.network.votes().count(tx.id(testnet.network.chain()), votes, &suspects)
+    testnet.network.votes().count(tx.id(testnet.network.id()), votes, &suspects)
 }
 
 fn holds(network: &Network, tx: &Transaction, certificate: &TxCertificate) -> bool {
-    let id = tx.id(network.chain());
+    let id = tx.id(network.id());
     network.votes().verify(&[(id, certificate)]) == [true]
 }
 
@@ -75,12 +75,12 @@ fn a_certificate_of_too_few_true_votes_is_refused() {
     for scheme in [PayScheme::Plain, PayScheme::Bls] {
         let testnet = TestNetwork::with(scheme, 4, 1);
         let (network, tx) = (&testnet.network, payment(&testnet));
-        let (committee, id) = (network.committee(), tx.id(network.chain()));
+        let (committee, id) = (network.committee(), tx.id(network.id()));
         let share = |one: usize| match testnet.vote(one, &tx) {
             Vote::Share(share) => (one, share),
             Vote::Merkle(_) => unreachable!("this scheme signs each vote by itself"),
         };
-        let statement = sign::statement(Kind::TxVote, network.chain(), committee.epoch(), &id);
+        let statement = sign::statement(Kind::TxVote, network.scope(), &id);
         let certificate = |voters: usize| {
             let shares: Vec<_> = (0..voters).map(share).collect();
             let (scheme, _) = committee.scheme(Purpose::Vote);
@@ -139,8 +139,8 @@ fn votes_of_another_epoch_or_network_are_refused() {
             changed(&|file| file.shards_of_one(2)),
         ];
         for other in names {
-            assert_ne!(other.chain(), testnet.network.chain());
-            let id = tx.id(testnet.network.chain());
+            assert_ne!(other.id(), testnet.network.id());
+            let id = tx.id(testnet.network.id());
             let votes: Vec<_> = (0..3)
                 .map(|one| {
                     let keys = &testnet.keys[one].voting;
@@ -166,7 +166,7 @@ impl NetworkFile {
 fn certificates_are_judged_one_by_one() {
     for testnet in towns() {
         let txs: Vec<_> = (0..6).map(|serial| testnet.issue(serial, &[to(ALICE, 1)])).collect();
-        let id = |at: usize| txs[at].id(testnet.network.chain());
+        let id = |at: usize| txs[at].id(testnet.network.id());
         let certificates: Vec<_> = txs.iter().map(|tx| testnet.certificate(tx)).collect();
         // The third shows the fourth's certificate.
         let shown = [0, 1, 3, 3, 4, 5];
@@ -229,7 +229,7 @@ mod trees {
     fn one_signature_serves_many() {
         let testnet = testnet();
         let txs: Vec<_> = (0..100).map(|serial| testnet.issue(serial, &[to(ALICE, 1)])).collect();
-        let ids: Vec<_> = txs.iter().map(|tx| tx.id(testnet.network.chain())).collect();
+        let ids: Vec<_> = txs.iter().map(|tx| tx.id(testnet.network.id())).collect();
         let sign = |one: usize| {
             testnet.network.votes().sign(&testnet.keys[one].voting, replica(one), &ids)
         };

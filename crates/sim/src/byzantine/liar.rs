@@ -247,7 +247,7 @@ impl Liar {
     /// Well signed, over a root that the height did not come to.
     fn false_share(&self, verifier: &Verifier, height: Height, root: Digest) -> Message {
         let (root, committee) = (hash(&root.0), verifier.committee());
-        let statement = executed_statement(committee.chain(), committee.epoch(), height, root);
+        let statement = executed_statement(committee.scope(), height, root);
         let share = committee.sign(Purpose::Execute, &self.keys.voting, &statement);
         Message::ExecutionShare(height, root, share)
     }
@@ -259,7 +259,7 @@ impl Liar {
         let results = vec![nowhere; reply.results.len()];
         let committee = verifier.committee();
         let answer = Answer { client, sequence, height, results, index: None };
-        Reply::sign(&self.keys.identity, committee.chain(), committee.epoch(), self.id, answer)
+        Reply::sign(&self.keys.identity, committee.scope(), self.id, answer)
     }
 
     /// Votes and timeouts for far views, well signed.

@@ -11,7 +11,7 @@ use quorate_deterministic::Rng;
 use quorate_engine::Message;
 use quorate_engine::message::FetchBlocks;
 use quorate_types::{
-    BlockId, Body, BodyRef, Epoch, Height, Kind, Payload, Recipients, ReplicaId, View,
+    BlockId, Body, BodyRef, HandOver, Height, Kind, Payload, Recipients, ReplicaId, Scope, View,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -285,8 +285,9 @@ fn foreign_vote(pen: &Pen<'_>, phase: Phase, vote: &Vote) -> Vec<u8> {
 /// The signed bytes of a statement in the epoch after this one.
 fn foreign(pen: &Pen<'_>, kind: Kind, payload: &impl borsh::BorshSerialize) -> Vec<u8> {
     let committee = pen.verifier.committee();
-    let epoch = Epoch(committee.epoch().0 + 1);
-    quorate_types::sign::statement(kind, committee.chain(), epoch, payload)
+    let (network, next) = (committee.network(), committee.epoch().next());
+    let epoch = HandOver::of_genesis(network).begins(network, next);
+    quorate_types::sign::statement(kind, Scope { network, epoch }, payload)
 }
 
 /// One signer more, or one instead of another.

@@ -117,9 +117,9 @@ pub(super) fn request_of(
     sequence: u64,
     operation: &Bytes,
 ) -> (Peer, Bytes) {
-    let chain = shared.committee.chain();
+    let network = shared.committee.network();
     let operations = std::slice::from_ref(operation);
-    let request = Request::sign(secret, chain, sequence, operations).expect("a small request");
+    let request = Request::sign(secret, network, sequence, operations).expect("a small request");
     let peer = Peer::Client(ClientId(secret.public()));
     (peer, content_of(&Message::Request(request)))
 }

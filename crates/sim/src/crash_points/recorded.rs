@@ -40,6 +40,7 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
     let members = members.map(|(port, keys)| Member::new(&keys.public(), format!("sim:{port}")));
     let file = CommitteeFile {
         name: "crash points".to_owned(),
+        network: None,
         epoch: Epoch(0),
         scheme: scheme.to_string(),
         redundancy: 0,

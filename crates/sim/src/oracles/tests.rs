@@ -9,7 +9,7 @@ use quorate_consensus::chained::{
 use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
-use quorate_types::{Available, BlockId, ClientId, Epoch, Header, Outcome, View};
+use quorate_types::{Available, BlockId, ClientId, EpochId, Header, Outcome, View};
 
 const R0: ReplicaId = ReplicaId(0);
 const R1: ReplicaId = ReplicaId(1);
@@ -318,7 +318,7 @@ fn proposal(view: u64, stamp: u64) -> Statement {
     let payload = Payload::new(Height(1), stamp, Vec::new());
     let justify = certificate(view - 1, 1);
     let block = Block {
-        epoch: Epoch(0),
+        epoch: EpochId::default(),
         view: View(view),
         author: R0,
         justify,

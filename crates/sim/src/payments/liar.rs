@@ -47,7 +47,7 @@ pub(super) fn answer(
     tx: &Transaction,
     rng: &mut Rng,
 ) -> Option<Answer> {
-    let id = tx.id(network.chain());
+    let id = tx.id(network.id());
     let vote = |id: TxId| network.votes().sign(&keys.voting, me, &[id]).remove(0);
     let verdict = match behaviour {
         Behaviour::Honest | Behaviour::Silent => return None,
@@ -58,7 +58,7 @@ pub(super) fn answer(
             2 => Verdict::Invalid(Invalid::OwnerSignature),
             _ => {
                 let input = *tx.locks().first()?;
-                let first = rng.coin().then(|| Box::new(tx.core(network.chain())));
+                let first = rng.coin().then(|| Box::new(tx.core(network.id())));
                 Verdict::Locked { input, first }
             }
         },

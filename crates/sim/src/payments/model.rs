@@ -132,11 +132,11 @@ impl Scene {
 
     /// Orders that come together, each with what the model says to it after those before it.
     fn show(&mut self, orders: u64) -> Result<(), String> {
-        let chain = self.setup.network.chain();
+        let network = self.setup.network.id();
         let mut batch = Vec::new();
         for ticket in 0..orders {
             let (tx, invalid) = self.make();
-            let id = tx.id(chain);
+            let id = tx.id(network);
             let expected = match invalid {
                 Some(invalid) => Expected::Invalid(invalid),
                 None => self.judge(id, &tx),
@@ -246,7 +246,7 @@ impl Scene {
         let Some(certificate) = counted.certificate else {
             return Err(format!("votes for {id} are no certificate: {:?}", counted.bad));
         };
-        for coin in tx.coins(network.chain(), &certificate) {
+        for coin in tx.coins(network.id(), &certificate) {
             let owner_of = |one: &&usize| self.setup.owners[**one].public() == coin.output.owner;
             if let Some(owner) = self.here.iter().find(owner_of) {
                 let is_free = !self.taken.contains_key(&coin.id);
@@ -302,7 +302,7 @@ impl Scene {
     fn repeat(&mut self) -> (Transaction, Option<Invalid>) {
         let tx = self.rng.choose(&self.recent).clone();
         let is_sound = tx.check_form(&self.setup.network).is_ok();
-        if is_sound && self.taken.get(&tx.locks()[0]) == Some(&tx.id(self.setup.network.chain())) {
+        if is_sound && self.taken.get(&tx.locks()[0]) == Some(&tx.id(self.setup.network.id())) {
             return (tx, None);
         }
         (self.issue(0), None)
@@ -447,7 +447,7 @@ impl Scene {
         let input = Input { id: coin.id, value: coin.output.value, origin: Origin::Genesis };
         let source = Source::Spend(vec![input]);
         let unseen = Transaction { source, ..self.sign(owner, &[], outputs.clone()) };
-        let made = unseen.coins(self.setup.network.chain(), &proof.certificate);
+        let made = unseen.coins(self.setup.network.id(), &proof.certificate);
         let id = made[0].id;
         Some((self.sign(owner, &made, outputs), Some(Invalid::Certificate(id))))
     }

@@ -127,7 +127,7 @@ impl Wallet {
 
     /// Takes in that a transaction is stored: from here on it is never abandoned.
     pub(super) fn on_stored(&mut self, now: Time, tx: &Arc<Transaction>) {
-        let id = tx.id(self.network.chain());
+        let id = tx.id(self.network.id());
         if self.stored.insert(id, Arc::clone(tx)).is_none() {
             self.begun += 1;
         }
@@ -151,7 +151,7 @@ impl Wallet {
             self.coins.remove(&spent);
         }
         self.certified += 1;
-        Ok(tx.coins(self.network.chain(), &certificate))
+        Ok(tx.coins(self.network.id(), &certificate))
     }
 
     pub(super) fn handle(&mut self, now: Time, event: PayerEvent) {

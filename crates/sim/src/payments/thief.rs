@@ -64,7 +64,7 @@ impl Thief {
             let tx = Arc::new(tx);
             let (votes, certified) = (BTreeMap::new(), false);
             let attempt = Attempt { tx: Arc::clone(&tx), votes, certified };
-            self.attempts.entry(tx.id(self.network.chain())).or_insert(attempt);
+            self.attempts.entry(tx.id(self.network.id())).or_insert(attempt);
             tx
         });
         made.collect()
@@ -142,7 +142,7 @@ impl Thief {
         };
         let rich = Output { owner: self.owner(), value: 5_000 };
         let unseen = self.spend(&[coin], vec![rich]);
-        let mut made = unseen.coins(self.network.chain(), &certificate).remove(0);
+        let mut made = unseen.coins(self.network.id(), &certificate).remove(0);
         if rng.coin() {
             // A real transaction's coin, with a worth of its own.
             let real =
@@ -170,7 +170,7 @@ impl Thief {
         let certificate = counted.certificate?;
         attempt.certified = true;
         self.certified += 1;
-        let coins = attempt.tx.coins(self.network.chain(), &certificate);
+        let coins = attempt.tx.coins(self.network.id(), &certificate);
         let spent = attempt.tx.locks();
         if matches!(attempt.tx.source, Source::Spend(_)) {
             // Spent coins are tried again now and then.

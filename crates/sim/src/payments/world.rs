@@ -396,7 +396,7 @@ impl World {
         let me = self.wallets[payer].owner();
         let others: Vec<_> = self.owners.iter().copied().filter(|owner| *owner != me).collect();
         if let Some(tx) = self.wallets[payer].pay(self.now, &others, &mut self.rng) {
-            self.books.on_transaction(tx.id(self.network.chain()), &tx)?;
+            self.books.on_transaction(tx.id(self.network.id()), &tx)?;
         }
         self.drain_payer(payer)
     }
@@ -498,7 +498,7 @@ impl World {
         let own = self.thieves[thief].owner();
         let others: Vec<_> = self.owners.iter().copied().filter(|owner| *owner != own).collect();
         for tx in self.thieves[thief].act(&others, &mut self.rng) {
-            self.books.on_transaction(tx.id(self.network.chain()), &tx)?;
+            self.books.on_transaction(tx.id(self.network.id()), &tx)?;
             let everybody = self.rng.one_in(3);
             for host in 0..self.hosts.len() {
                 if everybody || self.rng.coin() {

@@ -15,7 +15,7 @@ use quorate_types::request::Answer;
 use quorate_types::service::{
     BlockContext, KeyRange, Operation, Outcome, Service, State, StateError, Visitor,
 };
-use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
+use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -75,14 +75,14 @@ fn open_over(store: Box<dyn Store>, config: &ExecutorConfig) -> Executor {
 fn request(client: u8, sequence: u64, operations: &[&'static str]) -> Request {
     let secret = IdentitySecret::from_seed([client; 32]);
     let operations: Vec<Bytes> = operations.iter().copied().map(Bytes::from).collect();
-    Request::sign(&secret, ChainId::default(), sequence, &operations).expect("within limits")
+    Request::sign(&secret, NetworkId::default(), sequence, &operations).expect("within limits")
 }
 
 /// A request whose one operation is unlike any other's.
 pub(super) fn named(client: u8, sequence: u64) -> Request {
     let secret = IdentitySecret::from_seed([client; 32]);
     let operation = Bytes::from(format!("{client}#{sequence}"));
-    Request::sign(&secret, ChainId::default(), sequence, &[operation]).expect("within limits")
+    Request::sign(&secret, NetworkId::default(), sequence, &[operation]).expect("within limits")
 }
 
 pub(super) fn block(height: u64, requests: &[Request]) -> Block {
@@ -431,7 +431,7 @@ fn the_stores_agree() {
 }
 
 /// The roots of a fixed history. They change when what is hashed changes, and then every replica of
-/// a chain must change with them.
+/// a network must change with them.
 #[test]
 fn golden_roots() {
     let executed = execute_all(&mut open(&MemoryStore::new(), &NEVER), &history());

@@ -128,7 +128,10 @@ fn salvage(
             }
             let payload = header.payload(&bytes[at..]).expect("whole");
             match header.kind {
-                record::SEGMENT => found.is_owned |= check_owner(&segment, payload, owner)?,
+                record::SEGMENT => {
+                    check_owner(&segment, payload, owner)?;
+                    found.is_owned = true;
+                }
                 record::FLOOR => {}
                 _ => visit(Found::new(&segment, at, header, payload))?,
             }

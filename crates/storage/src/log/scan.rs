@@ -208,7 +208,7 @@ fn read_records(
 ) -> Result<u64, StorageError> {
     let Scanned { sequence, is_owned, .. } = found;
     read_records_raw(segment, bytes, sequence, &mut |found| match found.kind {
-        record::SEGMENT => check_owner(segment, found.payload, owner).map(|says| *is_owned = says),
+        record::SEGMENT => check_owner(segment, found.payload, owner).map(|()| *is_owned = true),
         record::FLOOR => Ok(()),
         _ => visit(found),
     })

@@ -2,13 +2,13 @@ use super::{Owner, OwnerRecord, Role};
 use crate::StorageError;
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
-use quorate_types::ChainId;
+use quorate_types::NetworkId;
 
 const FORMAT: u32 = 3;
 
 fn owner() -> Owner {
     Owner {
-        network: ChainId([0xab; 32]),
+        network: NetworkId([0xab; 32]),
         member: IdentityKey([0xcd; 32]),
         role: Role::Validator,
         protocol: "jolteon".into(),
@@ -33,7 +33,7 @@ fn a_difference_in_any_field_is_refused_and_named() {
     let own = owner();
     assert_eq!(check(&own.record(FORMAT), FORMAT, &own), Ok(()));
     let others = [
-        (Owner { network: ChainId([1; 32]), ..owner() }, "of network 0101010101010101…"),
+        (Owner { network: NetworkId([1; 32]), ..owner() }, "of network 0101010101010101…"),
         (Owner { member: IdentityKey([2; 32]), ..owner() }, "validator 0202020202020202…"),
         (Owner { role: Role::Learner, ..owner() }, "learner cdcdcdcdcdcdcdcd…"),
         (Owner { role: Role::Shard(7), ..owner() }, "shard 7 of authority cdcdcdcdcdcdcdcd…"),
@@ -55,7 +55,7 @@ fn a_difference_that_is_not_looked_for_is_missed() {
 
 #[test]
 fn another_format_is_refused_whoever_owns_it() {
-    let other = Owner { network: ChainId([1; 32]), ..owner() };
+    let other = Owner { network: NetworkId([1; 32]), ..owner() };
     let refused = check(&other.record(FORMAT + 1), FORMAT, &owner()).expect_err("another format");
     let file = "/data/log".to_owned();
     assert_eq!(refused, StorageError::Format { file, found: FORMAT + 1, expected: FORMAT });

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret, hash};
 use quorate_types::machine::{Block, Executed, Install, ReadAnswer, ReadItem, StagedChunk};
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
-use quorate_types::{Body, ChainId, Height, Manifest, Payload, ReplicaId, Request};
+use quorate_types::{Body, Height, Manifest, NetworkId, Payload, ReplicaId, Request};
 use std::sync::Arc;
 
 /// Keeps every operation under its hash, with a value of 300 KB: a few of them fill a chunk.
@@ -46,7 +46,7 @@ impl Service for Archive {
 fn block(height: u64, by: &str) -> Block {
     let client = IdentitySecret::from_seed([7; 32]);
     let operation = Bytes::from(format!("{height:03}"));
-    let request = Request::sign(&client, ChainId::default(), height - 1, &[operation]);
+    let request = Request::sign(&client, NetworkId::default(), height - 1, &[operation]);
     let body = Arc::new(Body::seal(ReplicaId(0), height, &[request.expect("small")]));
     Block {
         payload: Payload::new(Height(height), height, vec![body.reference]),

@@ -1,5 +1,5 @@
 use super::Available;
-use crate::{ChainId, Epoch, ReplicaId};
+use crate::{EpochId, NetworkId, ReplicaId, Scope};
 use quorate_crypto::{Digest, hash};
 
 const FIRST: u64 = 3 << Available::SEQUENCE_BITS;
@@ -38,11 +38,12 @@ fn golden_statement() {
     let expected = [
         b"quorate/v1/AVAILABLE/".as_slice(),
         &[0xab; 32],
-        &[0, 0, 0, 0, 0, 0, 0, 5],
+        &[0xcd; 32],
         &[2, 1],
         &[4, 3, 0, 0, 0, 0, 0, 0],
         &[9; 32],
     ]
     .concat();
-    assert_eq!(available.statement(ChainId([0xab; 32]), Epoch(5)), expected);
+    let scope = Scope { network: NetworkId([0xab; 32]), epoch: EpochId([0xcd; 32]) };
+    assert_eq!(available.statement(scope), expected);
 }

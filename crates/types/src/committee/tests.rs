@@ -1,5 +1,5 @@
 use super::{Committee, CommitteeError, CommitteeFile, Groups, Member, Purpose, deal_keys};
-use crate::{Epoch, ReplicaId, Weights};
+use crate::{Epoch, NetworkId, ReplicaId, Weights};
 use quorate_crypto::{
     Aggregate, Bitmap, Certificate, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret,
 };
@@ -11,9 +11,10 @@ fn member(i: u8) -> Member {
     Member::new(&keys.public(), format!("host{i}:1"))
 }
 
-fn file(members: u8) -> CommitteeFile {
+pub(crate) fn file(members: u8) -> CommitteeFile {
     CommitteeFile {
         name: "test".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy: 0,
@@ -266,10 +267,10 @@ fn bad_groups_are_refused_with_a_reason() {
     }
 }
 
-/// The chain's identity follows from everything that decides who may sign, and from nothing else.
+/// The network's identity follows from everything that decides who may sign, and from nothing else.
 #[test]
-fn the_chain_id_covers_names_keys_and_epoch() {
-    let base = file(4).chain_id();
+fn the_network_id_covers_names_keys_and_epoch() {
+    let base = file(4).network_id();
     let changes: [(bool, Change); 7] = [
         (true, |f| f.name = "other".into()),
         (true, |f| f.epoch = Epoch(2)),
@@ -277,16 +278,51 @@ fn the_chain_id_covers_names_keys_and_epoch() {
         (true, |f| f.members[0].weight = 2),
         (true, |f| drop(f.members.pop())),
         (false, |f| f.members[0].address = "elsewhere:2".into()),
-        // So that a file of before there were proofs keeps its chain when they are added.
+        // So that a file of before there were proofs keeps its network when they are added.
         (false, |f| f.members[0].identity_proof.clear()),
     ];
     for (changes_it, change) in changes {
         let mut file = file(4);
         change(&mut file);
-        assert_eq!(file.chain_id() != base, changes_it);
+        assert_eq!(file.network_id() != base, changes_it);
     }
     let (dealt, _) = dealt();
     let mut other = dealt.clone();
     other.groups.as_mut().expect("groups").execution = String::new();
-    assert_ne!(dealt.chain_id(), other.chain_id());
+    assert_ne!(dealt.network_id(), other.network_id());
+}
+
+/// What is handed over to is the whole file.
+#[test]
+fn the_digest_covers_everything() {
+    let changes: [Change; 9] = [
+        |f| f.name = "other".into(),
+        |f| f.network = Some(NetworkId([1; 32])),
+        |f| f.epoch = Epoch(2),
+        |f| f.scheme = "bls".into(),
+        |f| f.redundancy = 1,
+        |f| f.members.swap(0, 1),
+        |f| f.members[0].weight = 2,
+        |f| f.members[0].address = "elsewhere:2".into(),
+        |f| f.members[0].identity_proof.clear(),
+    ];
+    for change in changes {
+        let mut changed = file(4);
+        change(&mut changed);
+        assert_ne!(changed.digest(), file(4).digest(), "{changed:?}");
+    }
+    let (dealt, _) = dealt();
+    assert_ne!(CommitteeFile { groups: None, ..dealt.clone() }.digest(), dealt.digest());
+}
+
+#[test]
+fn a_networks_id_has_64_digits() {
+    let network = NetworkId([0xab; 32]);
+    assert_eq!(network.to_string(), "ab".repeat(32));
+    assert_eq!(network.to_string().parse(), Ok(network));
+    for text in ["", "abab", &"xy".repeat(32)] {
+        let refused = text.parse::<NetworkId>().expect_err("no id").to_string();
+        let reason = format!("'{text}' names no network: its id has 64 hexadecimal digits");
+        assert_eq!(refused, reason);
+    }
 }

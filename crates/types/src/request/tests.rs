@@ -1,16 +1,16 @@
 use super::{Answer, Reply, Request, RequestError};
-use crate::{Body, BodyRef, ChainId, ClientId, Epoch, Height, Outcome, ReplicaId};
+use crate::{Body, BodyRef, ClientId, EpochId, Height, NetworkId, Outcome, ReplicaId, Scope};
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, hash, hash_parts};
 
-const CHAIN: ChainId = ChainId([9; 32]);
+const NETWORK: NetworkId = NetworkId([9; 32]);
 
 fn secret() -> IdentitySecret {
     IdentitySecret::from_seed([1; 32])
 }
 
 fn sign(operations: &[Bytes]) -> Result<Request, RequestError> {
-    Request::sign(&secret(), CHAIN, 5, operations)
+    Request::sign(&secret(), NETWORK, 5, operations)
 }
 
 fn operations(count: usize, bytes: usize) -> Vec<Bytes> {
@@ -25,9 +25,9 @@ fn a_request_decodes_to_itself_and_leaves_what_follows() {
     let (found, rest) = Request::split_from(&bytes).unwrap();
     assert_eq!((&found, rest.as_ref()), (&request, b"rest".as_slice()));
     assert_eq!(found.operations.len(), 3);
-    assert!(found.client.0.verify(&found.statement(CHAIN), &found.signature()).is_ok());
-    let elsewhere = found.statement(ChainId([8; 32]));
-    assert!(found.client.0.verify(&elsewhere, &found.signature()).is_err(), "another chain");
+    assert!(found.client.0.verify(&found.statement(NETWORK), &found.signature()).is_ok());
+    let elsewhere = found.statement(NetworkId([8; 32]));
+    assert!(found.client.0.verify(&elsewhere, &found.signature()).is_err(), "another network");
 }
 
 #[test]
@@ -119,12 +119,13 @@ fn a_reply_answers_one_request() {
         index: None,
     };
     let replica = IdentitySecret::from_seed([2; 32]);
-    let reply = Reply::sign(&replica, CHAIN, Epoch(1), ReplicaId(0), answer);
-    let signed = |r: &Reply, chain, epoch| {
-        replica.public().verify(&r.statement(chain, epoch), &r.signature).is_ok()
-    };
-    assert!(signed(&reply, CHAIN, Epoch(1)) && reply.is_consistent());
-    assert!(!signed(&reply, ChainId([8; 32]), Epoch(1)) && !signed(&reply, CHAIN, Epoch(2)));
+    let scope = Scope { network: NETWORK, epoch: EpochId([1; 32]) };
+    let reply = Reply::sign(&replica, scope, ReplicaId(0), answer);
+    let signed =
+        |r: &Reply, scope| replica.public().verify(&r.statement(scope), &r.signature).is_ok();
+    assert!(signed(&reply, scope) && reply.is_consistent());
+    assert!(!signed(&reply, Scope { network: NetworkId([8; 32]), ..scope }));
+    assert!(!signed(&reply, Scope { epoch: EpochId([2; 32]), ..scope }));
     let changes: [fn(&mut Reply); 4] = [
         |r| r.client = ClientId(IdentitySecret::from_seed([3; 32]).public()),
         |r| r.sequence = 6,
@@ -134,7 +135,7 @@ fn a_reply_answers_one_request() {
     for change in changes {
         let mut changed = reply.clone();
         change(&mut changed);
-        assert!(!signed(&changed, CHAIN, Epoch(1)));
+        assert!(!signed(&changed, scope));
     }
     let refused = Reply { results: vec![Outcome::Refused(Bytes::from_static(b"x"))], ..reply };
     assert!(!refused.is_consistent(), "refused is not applied");

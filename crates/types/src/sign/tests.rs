@@ -1,24 +1,26 @@
-use super::{Kind, statement};
-use crate::{ChainId, Epoch};
+use super::{Kind, Scope, statement};
+use crate::{EpochId, NetworkId};
 use quorate_crypto::{IDENTITY_POSSESSION, IdentitySecret};
 
-/// A signature for one kind, chain or epoch is refused for every other (★).
+/// A signature for one kind, network or epoch is refused for every other (★).
 #[test]
 fn no_statement_is_good_as_another() {
     let secret = IdentitySecret::from_seed([1; 32]);
-    let places =
-        [(ChainId([1; 32]), Epoch(1)), (ChainId([2; 32]), Epoch(1)), (ChainId([1; 32]), Epoch(2))];
-    let made: Vec<(Kind, ChainId, Epoch)> = Kind::ALL
-        .into_iter()
-        .flat_map(|kind| places.map(|(chain, epoch)| (kind, chain, epoch)))
+    let scopes = [1, 2].into_iter().flat_map(|network| {
+        // Zeros are the scope of a whole network: no epoch's statement is good as one of those.
+        [0, 1, 2]
+            .map(|epoch| Scope { network: NetworkId([network; 32]), epoch: EpochId([epoch; 32]) })
+    });
+    let made: Vec<(Kind, Scope, Vec<u8>)> = scopes
+        .flat_map(|scope| Kind::ALL.map(|kind| (kind, scope, statement(kind, scope, &7u64))))
         .collect();
-    for (kind, chain, epoch) in &made {
-        let signature = secret.sign(&statement(*kind, *chain, *epoch, &7u64));
-        for (as_kind, on, at) in &made {
-            let taken =
-                secret.public().verify(&statement(*as_kind, *on, *at, &7u64), &signature).is_ok();
-            let same = (kind, chain, epoch) == (as_kind, on, at);
-            assert_eq!(taken, same, "{kind:?} {epoch} as {as_kind:?} {at}");
+    for (kind, scope, said) in &made {
+        let signature = secret.sign(said);
+        assert!(secret.public().verify(said, &signature).is_ok());
+        for (as_kind, within, read) in &made {
+            // Signatures cover every byte, so statements that differ share none.
+            let same = (kind, scope) == (as_kind, within);
+            assert_eq!(said == read, same, "{kind:?} in {scope:?} as {as_kind:?} in {within:?}");
         }
     }
 }
@@ -39,11 +41,12 @@ fn no_label_is_a_prefix_of_another() {
 
 #[test]
 fn golden_statement() {
-    let bytes = statement(Kind::JolteonTimeout, ChainId([0xab; 32]), Epoch(0x0102), &(3u64, 4u64));
+    let scope = Scope { network: NetworkId([0xab; 32]), epoch: EpochId([0xcd; 32]) };
+    let bytes = statement(Kind::JolteonTimeout, scope, &(3u64, 4u64));
     let expected = [
         b"quorate/v1/TIMEOUT/jolteon/".as_slice(),
         &[0xab; 32],
-        &[0, 0, 0, 0, 0, 0, 1, 2],
+        &[0xcd; 32],
         &[3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0],
     ]
     .concat();

@@ -187,7 +187,7 @@ impl Given<'_> {
     /// Takes the keys from a file, as a member does that comes when the others have gone.
     fn take_from(&self, participant: &Participant, file: &Path) -> Result<Written, Failure> {
         let transcript = transcript::read(file)?;
-        if transcript.founding.chain_id() != self.founding.chain_id()
+        if transcript.founding.network_id() != self.founding.network_id()
             || transcript.label != self.options.label
         {
             return Err(Failure::usage(format!(

@@ -4,8 +4,8 @@ use super::harness::*;
 use crate::block_tree::TreeBlock;
 use crate::chained::check::{check_qc, check_tc};
 use crate::chained::{Block, Message, Qc};
-use quorate_crypto::{Aggregate, Bitmap, Certificate};
-use quorate_types::{BlockId, Epoch, Height, Payload, Rejected, ReplicaId, View};
+use quorate_crypto::{Aggregate, Bitmap, Certificate, hash};
+use quorate_types::{BlockId, EpochId, Height, Payload, Rejected, ReplicaId, View};
 
 fn refused<T: std::fmt::Debug>(
     result: Result<T, Rejected>,
@@ -243,7 +243,7 @@ fn block_is_later_than_its_parent_by_its_author_in_this_epoch() {
     let mut cluster = Cluster::new();
     assert_eq!(cluster.give(3, 2, keys.propose(&block)), Err(Rejected::ForeignSender));
     let mut foreign = block.clone();
-    foreign.epoch = Epoch(2);
+    foreign.epoch = EpochId([2; 32]);
     assert_eq!(offer(&keys, &foreign), Err(Rejected::ForeignEpoch));
     let mut unnamed = block;
     unnamed.payload.bodies.push(body(7));
@@ -297,7 +297,7 @@ fn block_id_covers_every_header_field() {
     let id = base.id();
     let tc = |reports: &[(u64, &[u16])]| Some(keys.tc(4, &one, reports));
     let changed: Vec<(&str, Block)> = vec![
-        ("epoch", Block { epoch: Epoch(2), ..base.clone() }),
+        ("epoch", Block { epoch: EpochId([2; 32]), ..base.clone() }),
         ("view", Block { view: View(6), ..base.clone() }),
         ("author", Block { author: ReplicaId(3), ..base.clone() }),
         ("justify", Block { justify: two, ..base.clone() }),
@@ -341,16 +341,32 @@ fn any_certificate_moves_the_view() {
     assert_eq!(cluster.node(3).view(), 2, "whatever becomes of the block");
 }
 
-/// A vote for this chain and epoch is good on no other (common.md, what is signed).
+/// A vote for this network and epoch is good in no other (common.md, what is signed).
 #[test]
-fn another_chains_or_epochs_certificate_is_refused() {
-    for other in [Keys::of_chain(4, "other", 1), Keys::of_chain(4, "test", 2)] {
+fn another_networks_or_epochs_certificate_is_refused() {
+    for other in [Keys::of_network(4, "other", 1), Keys::of_network(4, "test", 2)] {
         let keys = Keys::new(4);
         let mut qc = other.certify(&other.block(1, &other.genesis(), 1, &[]));
         qc.base_id = keys.genesis().id;
         let bad = Rejected::BadSignature("a certificate");
         refused(check_qc(qc, &keys.verifier()), &bad, "replayed").unwrap();
     }
+}
+
+/// ★ A vote is bound to the hand-over that began its epoch, not to the epoch's number.
+pub(super) fn check_certificates_name_the_hand_over() -> Check {
+    let [ours, theirs] = [b"root", b"fork"].map(|root| Keys::begun_with(hash(root)));
+    let certified = |keys: &Keys| keys.certify(&keys.block(1, &keys.genesis(), 1, &[]));
+    check_qc(certified(&ours), &ours.verifier()).expect("its own");
+    let mut qc = certified(&theirs);
+    qc.base_id = ours.genesis().id;
+    let bad = Rejected::BadSignature("a certificate");
+    refused(check_qc(qc, &ours.verifier()), &bad, "a certificate after another hand-over")
+}
+
+#[test]
+fn a_certificate_after_another_hand_over_is_refused() {
+    check_certificates_name_the_hand_over().unwrap();
 }
 
 /// Sender and signer are one, in votes, timeouts and the votes inside timeouts.

@@ -106,7 +106,7 @@ fn bytes(protocol: ProtocolKind, members: u64) -> u64 {
     let vote = 80 + 2 + (4 + 64);
     // Tag, epoch, view, author, no timeout certificate, no reputation, the payload's header, one
     // body's name, the author's signature.
-    let proposal = 1 + 8 + 8 + 2 + 1 + 4 + 49 + (4 + 42) + (4 + 64) + qc;
+    let proposal = 1 + 32 + 8 + 2 + 1 + 4 + 49 + (4 + 42) + (4 + 64) + qc;
     let phases = match protocol {
         ProtocolKind::Jolteon | ProtocolKind::HotStuff => 0,
         ProtocolKind::HotStuffBasic => 2 * (2 + vote) + 2 * (2 + qc) + (1 + qc) + (1 + qc),

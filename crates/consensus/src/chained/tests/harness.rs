@@ -18,8 +18,8 @@ use quorate_crypto::{
 };
 use quorate_types::machine::Halt;
 use quorate_types::{
-    Anchor, BlockId, BodyRef, Committee, CommitteeFile, Epoch, Height, Machine, Member, Payload,
-    Peer, Purpose, Recipients, Rejected, ReplicaId, Time, Verified, View,
+    Anchor, BlockId, BodyRef, Committee, CommitteeFile, Epoch, HandOver, Height, Machine, Member,
+    Payload, Peer, Purpose, Recipients, Rejected, ReplicaId, Time, Verified, View,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -50,6 +50,10 @@ pub(crate) fn unnoticed(table: &[Row]) -> Vec<String> {
 /// How long a view may take in these tests.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(1_000);
 
+fn load(file: &CommitteeFile) -> Committee {
+    Committee::load_simulated(file, KeyCache::Off).expect("a good file")
+}
+
 /// Everybody's secrets.
 pub(crate) struct Keys {
     pub(crate) committee: Arc<Committee>,
@@ -64,23 +68,39 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new(members: u8) -> Self {
-        Self::of_chain(members, "test", 1)
+        Self::of_network(members, "test", 1)
     }
 
     pub(crate) fn weighted(weights: &[u64]) -> Self {
-        Self::build(SchemeKind::Stub, weights, "test", 1)
+        Self::build(SchemeKind::Stub, weights, load)
     }
 
     /// With Ed25519 instead of stand-ins for votes: their operations are counted.
     pub(crate) fn of_ed25519(members: u8) -> Self {
-        Self::build(SchemeKind::Ed25519, &vec![1; usize::from(members)], "test", 1)
+        Self::build(SchemeKind::Ed25519, &vec![1; usize::from(members)], load)
     }
 
-    pub(crate) fn of_chain(members: u8, name: &str, epoch: u64) -> Self {
-        Self::build(SchemeKind::Stub, &vec![1; usize::from(members)], name, epoch)
+    pub(crate) fn of_network(members: u8, name: &str, epoch: u64) -> Self {
+        Self::build(SchemeKind::Stub, &vec![1; usize::from(members)], |file| {
+            load(&CommitteeFile { name: name.into(), epoch: Epoch(epoch), ..file.clone() })
+        })
     }
 
-    fn build(scheme: SchemeKind, weights: &[u64], name: &str, epoch: u64) -> Self {
+    /// Four members in the second epoch, which a hand-over of this root began.
+    pub(crate) fn begun_with(root: Digest) -> Self {
+        Self::build(SchemeKind::Ed25519, &[1; 4], |file| {
+            let network = Some(file.network_id());
+            let file = CommitteeFile { network, epoch: Epoch(2), ..file.clone() };
+            let hand_over = HandOver { root, file: file.digest(), ..HandOver::default() };
+            Committee::load_after(&file, &hand_over, KeyCache::Off).expect("a good file")
+        })
+    }
+
+    fn build(
+        scheme: SchemeKind,
+        weights: &[u64],
+        load: impl FnOnce(&CommitteeFile) -> Committee,
+    ) -> Self {
         let members = u8::try_from(weights.len()).expect("few");
         let identities: Vec<_> =
             (0..members).map(|i| Arc::new(IdentitySecret::from_seed([i + 1; 32]))).collect();
@@ -93,16 +113,16 @@ impl Keys {
             Member { weight: weights[i], ..Member::new(&keys.public(), format!("member{i}:1")) }
         };
         let file = CommitteeFile {
-            name: name.into(),
-            epoch: Epoch(epoch),
+            name: "test".into(),
+            network: None,
+            epoch: Epoch(1),
             scheme: scheme.to_string(),
             redundancy: 0,
             groups: None,
             members: (0..usize::from(members)).map(member).collect(),
         };
-        let committee = Committee::load_simulated(&file, KeyCache::Off).expect("a good file");
         let (protocol, parents) = (ProtocolKind::Jolteon, RefCell::default());
-        let (committee, anchor) = (Arc::new(committee), Anchor::default());
+        let (committee, anchor) = (Arc::new(load(&file)), Anchor::default());
         Self { committee, protocol, identities, voting, anchor, parents }
     }
 
@@ -133,7 +153,7 @@ impl Keys {
     /// The leader's block of `view` on the block that `justify` certifies.
     pub(crate) fn block(&self, view: u64, justify: &Qc, height: u64, bodies: &[u64]) -> Block {
         Block {
-            epoch: self.committee.epoch(),
+            epoch: self.committee.epoch_id(),
             view: View(view),
             author: ReplicaId(self.leader(view)),
             justify: justify.clone(),

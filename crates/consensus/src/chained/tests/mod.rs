@@ -28,7 +28,7 @@ fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [Row; 27] = [
+    let table: [Row; 28] = [
         (Mutant::VoteWithoutBodies, catching_up::check_no_vote_is_repeated_without_its_bodies),
         (Mutant::AnchorUndecided, catching_up::check_an_anchor_is_decided),
         (Mutant::SkipThreshold, certificates::check_qc_needs_a_quorum),
@@ -37,6 +37,7 @@ fn every_rule_left_out_is_noticed() {
         (Mutant::CertificateCountsHeads, weights::check_tc_weighs_its_signers),
         (Mutant::TallyCountsHeads, weights::check_votes_are_combined_by_weight),
         (Mutant::WeakCountsHeads, weights::check_timeouts_make_join_by_weight),
+        (Mutant::EpochByNumber, certificates::check_certificates_name_the_hand_over),
         (Mutant::ChainedUnboundedTc, certificates::check_tc_bounds_what_it_reports),
         (Mutant::ChainedTcMaximum, certificates::check_tc_shows_the_highest),
         (Mutant::JolteonStaleJustify, certificates::check_block_extends_what_its_tc_reports),

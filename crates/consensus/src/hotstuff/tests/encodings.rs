@@ -25,11 +25,11 @@ fn golden_bytes() {
 }
 
 const GOLDEN: [(&str, &str); 4] = [
-    ("genesis", "34b493207c8efaa83f144d1c58a8857375c795c0b6e30db52e5f0b6b04ddc20c"),
+    ("genesis", "248acc76bc6e2792f5260729a0eb9041f3dbc24280c12a48e13129c727d1d014"),
     (
         "block after a timeout certificate",
-        "ba903b7239f270cab2c8f7a8029d810b1c1f14e9697f78593ca3d04a1a1b94c5",
+        "e65fd1ff33363d48d23943afb3cc5de40388e8e59b3748ca59fc0bf33a5b9140",
     ),
-    ("vote", "b1cefd2a9c99d5233d7fb40c807dda6b3c2512bd3a8ef3234f9c2f672f6a93cf"),
-    ("safety record", "0680c5652a175ce56fa6a3baae6890dab5e4d3c2f5b43b12fc117e7118fab68e"),
+    ("vote", "b9719d6938e7f8945c513ea188b31b080407a0f827e18e00474cd5f44dddd4c7"),
+    ("safety record", "05568d2fa83b284f029d0f57adc094852d495d40d4ecfa4f5b168515e8b45f0c"),
 ];

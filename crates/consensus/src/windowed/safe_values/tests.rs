@@ -13,6 +13,7 @@ fn committee(members: u8, redundancy: u64) -> Committee {
     };
     let file = CommitteeFile {
         name: "outcome".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,

@@ -39,23 +39,23 @@ fn hashed(bytes: &[u8]) -> String {
 
 /// In the order of the test that reads them.
 const GOLDEN: [&str; 17] = [
-    "dbd39df48a6b1788",
-    "345a08829dbd806e",
-    "6fa765ad44a24a85",
-    "7d747074b4a5a6c1",
-    "561838fedae337de",
+    "759f1b437abf3f7c",
+    "43a85f962827d968",
+    "2e4d60b40b7b6136",
+    "04985fd9212d8a92",
+    "cf2ad1880c5a0b96",
     "dfd8fbe3c0534c98",
-    "cc9e35d29421d07c",
-    "6ff33290b6058bab",
-    "81fbb55a2d661e6d",
+    "3a2b97b2ca0913d0",
+    "1e486a1581d945e4",
+    "7e46756cd2676e6d",
     "4197c4cedfd5d6a3",
     "84dd90471e56ebc2",
-    "63ff011c3bd911d4",
-    "fb2d84b27d39d884",
-    "a74e2a61a771d433",
-    "edabf7b60770a259",
-    "5ccdeeedbf0fab98",
-    "2d9189d64d168c5f",
+    "ad8b2747e6ea3b2e",
+    "9717e2f5473982e9",
+    "050e56b551544f9a",
+    "e78bffd656aa70b2",
+    "351ff8ba85475130",
+    "a39dd265fcb699a0",
 ];
 
 #[test]
@@ -104,7 +104,7 @@ fn every_sample_passes_its_check() {
     }
 }
 
-/// Statements of each kind are of one width, and start with kind, chain and epoch: a signature of
+/// Statements of each kind are of one width, and start with kind, network and epoch: a signature of
 /// one is none of another.
 #[test]
 fn statements_of_each_kind_differ() {

@@ -411,7 +411,7 @@ pub(super) fn checkpoint(
 ) -> CheckpointCertificate {
     let (height, root) = (Height(height), hash(b"state"));
     let committee = verifier.committee();
-    let statement = checkpoint_statement(committee.chain(), committee.epoch(), height, root);
+    let statement = checkpoint_statement(committee.scope(), height, root);
     CheckpointCertificate { height, root, certificate: combine(verifier, &statement, signers) }
 }
 

@@ -68,6 +68,7 @@ fn committee_file(members: u8, redundancy: u64) -> CommitteeFile {
     let member = |index: u8| Member::new(&keys(index).public(), String::new());
     CommitteeFile {
         name: "windowed".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,

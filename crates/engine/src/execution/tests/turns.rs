@@ -178,8 +178,8 @@ fn redundant() -> (ReplicaId, Execution) {
 /// A member says what height 1 came to.
 fn give_share(to: &mut Execution, now: quorate_types::Time, from: u8) {
     let root = executed(&block(1, 0), 1).header.root();
-    let (chain, epoch) = (to.committee.chain(), to.committee.epoch());
-    let share = voting(from).sign(&executed_statement(chain, epoch, Height(1), root));
+    let scope = to.committee.scope();
+    let share = voting(from).sign(&executed_statement(scope, Height(1), root));
     to.on_share(now, ReplicaId(u16::from(from)), (Height(1), root), share);
 }
 

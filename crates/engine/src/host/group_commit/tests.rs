@@ -3,7 +3,7 @@ use crate::host::barrier;
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
 use quorate_types::machine::{DecidedRecord, Entry, Record, RecordKind};
-use quorate_types::{Body, ChainId, Height, ReplicaId, Request};
+use quorate_types::{Body, Height, NetworkId, ReplicaId, Request};
 use std::sync::Arc;
 
 type Log = GroupCommit<Entry, u8>;
@@ -19,7 +19,7 @@ fn decided() -> Entry {
 fn body(sequence: u64) -> Entry {
     let secret = IdentitySecret::from_seed([1; 32]);
     let operation = Bytes::from_static(&[7; 1_000]);
-    let request = Request::sign(&secret, ChainId([0; 32]), sequence, &[operation]).unwrap();
+    let request = Request::sign(&secret, NetworkId([0; 32]), sequence, &[operation]).unwrap();
     Entry::Body(Arc::new(Body::seal(ReplicaId(0), sequence, &[request])))
 }
 

@@ -243,7 +243,7 @@ fn checkpoints_are_signed_and_added_up() {
     assert_eq!(own.count(), 1, "{sent:?}");
     let root = hash(b"another state");
     let committee = Arc::clone(replica.config.verifier.committee());
-    let statement = checkpoint_statement(committee.chain(), committee.epoch(), at, root);
+    let statement = checkpoint_statement(committee.scope(), at, root);
     for from in [0, 2, 3] {
         let message = Message::CheckpointShare(at, root, voting(from).sign(&statement));
         give(&mut replica, Peer::Replica(ReplicaId(u16::from(from))), &message);

@@ -134,7 +134,7 @@ impl Local {
         while let Some(effect) = payer.poll() {
             match effect {
                 PayerEffect::Store(stored) => {
-                    let tx = stored.id(self.network.chain());
+                    let tx = stored.id(self.network.id());
                     payer.handle(LATER, PayerEvent::Stored(tx));
                 }
                 PayerEffect::Send { to, transaction } => {

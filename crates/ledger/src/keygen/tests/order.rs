@@ -7,7 +7,7 @@ use quorate_crypto::{BySharing, Digest, PossessionProof, VotingKey};
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::Block;
 use quorate_types::service::{Operation, Service};
-use quorate_types::{Body, ChainId, ClientId, Height, Outcome, Payload, ReplicaId, Request};
+use quorate_types::{Body, ClientId, Height, NetworkId, Outcome, Payload, ReplicaId, Request};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
@@ -115,7 +115,7 @@ fn the_service_goes_on_where_its_state_stands() {
     let world = World::new(4);
     let expected = world.until(Phase::Checking);
     let client = IdentitySecret::from_seed([99; 32]);
-    let chain = ChainId::default();
+    let network = NetworkId::default();
     let service = || Box::new(KeyGeneration::new(Arc::clone(&world.plan)));
     let store = MemoryStore::new();
     let mut executor =
@@ -124,7 +124,7 @@ fn the_service_goes_on_where_its_state_stands() {
             .0;
     for (number, step) in (0..).zip(expected.steps()) {
         let operations = [step.clone(), step.clone()];
-        let request = Request::sign(&client, chain, number, &operations).expect("small");
+        let request = Request::sign(&client, network, number, &operations).expect("small");
         let body = Arc::new(Body::seal(ReplicaId(0), number, &[request]));
         let block = Block {
             payload: Payload::new(Height(number + 1), number, vec![body.reference]),
@@ -161,7 +161,7 @@ fn strangers_operations_do_not_enter_the_log() {
     assert!(admit(&Bytes::from_static(b"x")).expect_err("refused").contains("no step"));
     let large = Bytes::from(vec![0; SignedStep::BYTES_MAX + 1]);
     assert!(admit(&large).expect_err("refused").contains("at most"));
-    assert_ne!(service.ceremony().plan().chain.0, Digest::ZERO.0);
+    assert_ne!(service.ceremony().plan().scope.network.0, Digest::ZERO.0);
 }
 
 /// Deals are the largest steps: they fit at the most members that a plan takes.
@@ -179,5 +179,5 @@ fn the_largest_deal_fits_into_an_operation() {
     let plan = World::new(1).plan;
     let bytes = SignedStep::sign(&plan, &identity(0), 0, &Step::Deal(Box::new(deal))).encode();
     assert!(bytes.len() <= SignedStep::BYTES_MAX, "{} bytes", bytes.len());
-    Request::sign(&identity(0), ChainId::default(), 0, &[bytes]).expect("a request of one step");
+    Request::sign(&identity(0), NetworkId::default(), 0, &[bytes]).expect("a request of one step");
 }

@@ -10,7 +10,7 @@ use crate::keys::{self, Origin};
 use crate::marker::Marker;
 use crate::metrics::Disk;
 use quorate_crypto::{KeyFileError, PublicKeys, StoredKeys};
-use quorate_types::{ChainId, Committee, CommitteeFile};
+use quorate_types::{Committee, CommitteeFile, NetworkId};
 use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
 use std::fmt;
@@ -110,7 +110,7 @@ pub(super) fn member(
 pub(super) fn data(
     source: &Source,
     config: &NodeConfig,
-    chain: Option<ChainId>,
+    network: Option<NetworkId>,
     notes: &mut Notes,
 ) -> Option<DiskNeeds> {
     let place = source.at("", "data_dir");
@@ -130,9 +130,9 @@ pub(super) fn data(
     }
     let needs = DiskNeeds::of(config, existing)?;
     check_space(source, &needs, notes);
-    let Some(chain) = chain else { return Some(needs) };
+    let Some(network) = network else { return Some(needs) };
     // What cannot be read is reported where it is.
-    let lost = Marker::beside(&config.key).is_lost(chain, &data.join("log")).unwrap_or(false);
+    let lost = Marker::beside(&config.key).is_lost(network, &data.join("log")).unwrap_or(false);
     if lost && !config.follow_only && !config.learner {
         let problem = format!(
             "the key was used before and its log is not in {}: the validator will follow and never vote",

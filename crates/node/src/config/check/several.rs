@@ -53,7 +53,12 @@ pub(super) fn compare(all: &mut [Checked]) {
         );
     }
     differing(all, "committee file", &mut notes, |checked| {
-        checked.facts.committee.as_ref().map(Committee::chain).map(|chain| hex::encode(chain.0))
+        checked
+            .facts
+            .committee
+            .as_ref()
+            .map(Committee::network)
+            .map(|network| hex::encode(network.0))
     });
     for (name, of) in SHARED {
         differing(all, name, &mut notes, |checked| checked.facts.config.as_ref().map(of));

@@ -370,7 +370,7 @@ fn weights_that_make_a_member_indispensable_are_warned_of() {
 fn a_key_whose_log_is_gone_is_warned_of() {
     let net = Net::new();
     let committee = NodeConfig::load(&net.config(0)).unwrap().load_committee().unwrap();
-    let used = format!("{} used\n", hex::encode(committee.chain().0));
+    let used = format!("{} used\n", hex::encode(committee.network().0));
     fs::write(net.key(0).with_extension("used"), used).unwrap();
     let finding = one(net.check(0));
     assert!(finding.problem.contains("never vote"), "{finding:?}");

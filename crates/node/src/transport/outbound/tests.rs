@@ -1,6 +1,6 @@
 use super::super::contacts::Contacts;
 use super::super::hello::{Asked, receive, receive_asked};
-use super::super::tests::{CHAIN, network, votes_to_first};
+use super::super::tests::{NETWORK, network, votes_to_first};
 use super::*;
 use crate::tls;
 use quorate_crypto::IdentitySecret;
@@ -48,7 +48,7 @@ fn link_with(detours: Vec<Detour>, socket: &TcpListener) -> Link {
 async fn asked(member: ReplicaId, socket: &TcpListener) -> server::TlsStream<TcpStream> {
     let (tcp, _) = socket.accept().await.unwrap();
     let mut stream = acceptor(member).accept(tcp).await.unwrap();
-    let asked = receive_asked(&mut stream, CHAIN, Peer::Replica(ME)).await.unwrap();
+    let asked = receive_asked(&mut stream, NETWORK, Peer::Replica(ME)).await.unwrap();
     assert_eq!(asked, Ok(Asked::Relay(MEMBER)));
     stream
 }
@@ -120,8 +120,8 @@ async fn where_packets_vanish_the_way_over_another_is_not_held_up() {
     let mut near = asked(ReplicaId(2), &relay).await;
     answer(&mut near, Answer::Welcome).await;
     let mut far = acceptor(MEMBER).accept(near).await.unwrap();
-    let hello = receive(&mut far, CHAIN, Peer::Replica(ME)).await.unwrap();
-    assert_eq!(hello, Ok(Hello::new(CHAIN, Lane::Votes)));
+    let hello = receive(&mut far, NETWORK, Peer::Replica(ME)).await.unwrap();
+    assert_eq!(hello, Ok(Hello::new(NETWORK, Lane::Votes)));
     answer(&mut far, Answer::Welcome).await;
     while !(up.load(Ordering::Relaxed) && over.is_somebody()) {
         sleep(Duration::from_millis(1)).await;
@@ -143,7 +143,7 @@ async fn a_direct_way_that_is_slow_is_taken() {
     let (tcp, _) = member.accept().await.unwrap();
     assert_eq!(meetings.recv().await, Some(ReplicaId(2)), "asked beside it");
     let mut stream = acceptor(MEMBER).accept(tcp).await.unwrap();
-    receive(&mut stream, CHAIN, Peer::Replica(ME)).await.unwrap().unwrap();
+    receive(&mut stream, NETWORK, Peer::Replica(ME)).await.unwrap().unwrap();
     answer(&mut stream, Answer::Welcome).await;
     while !up.load(Ordering::Relaxed) {
         sleep(Duration::from_millis(1)).await;

@@ -31,12 +31,12 @@ fn golden_bytes() {
 }
 
 const GOLDEN: [(&str, &str); 8] = [
-    ("genesis", "6d8b68c0fc227060affc6a5fc4f05d83871ce5e6bb5eed2c027c75a61b11e984"),
-    ("block", "a1ae06173a419922e09be202f75ab95609ed4a6b60f0941ad057ec9ae006b432"),
-    ("prepare vote", "6b35e0e2a8992707e1856c2bb1ad05053f1feeb167f3c10f7f2eb39f9b306ca1"),
-    ("pre-commit vote", "ecdef48928d6e41060ab19572288a088bb5f6ffef6e89f70cd2ff075533c27a3"),
-    ("commit vote", "229d83579b20ad2ffba9922ec74144eec6e8fd8fac140a1ed92fec5c3f8db207"),
-    ("precommitQC", "11a30a156e175b2e6b602038cd945acba152f906d1fb1c08df889a6e515917f6"),
-    ("new-view", "392e3645b5f7ae01ae53040dc046477a60f2441f84e28186cbb05257dd8eb069"),
-    ("safety record", "251d2538797708a87224c157de47456b81df7e40cb8250dacb7245d90704f887"),
+    ("genesis", "bed368924c7bf922afbd8c04645bebadff00814f23e4645cae7903af7b48db59"),
+    ("block", "8084bc9bbd69b984a318c055f37575b6fe04fe24c65a18c404cbf2aac24ec5f3"),
+    ("prepare vote", "05a057900d582c2dd7c31219a6e562c03628fe8d4e9ca1986ad1a05e616c7b33"),
+    ("pre-commit vote", "95bdcaf5c2371b769f586ed74354c0bfa9837566c162de4215a50b5064e0cda0"),
+    ("commit vote", "8e7cc63bfadc894bb91ee0de231445e63f77b43ed3e6092ca0f169754ced8edd"),
+    ("precommitQC", "f5e9db49eaed9ec05022f511922967a203e841b3002e6e986292d55dc6bc5320"),
+    ("new-view", "1490576146999a6daf106046b2a5a6a6032516d1c8eddad0fec8af384ad55851"),
+    ("safety record", "2ac73906950a43580dcd2e638ee3fe963f42a4e0a79c9297d41a9c6191e08f83"),
 ];
