@@ -11,7 +11,8 @@
 //! its own that another process asked: each start takes a number of its own, durable before the
 //! question leaves, so a question with this number or a later one is of another copy of the folder.
 //! Answers go to the member's address; whoever runs a clone elsewhere gets none and signs nothing,
-//! and the one at the address learns of the clone. Either way the key signs no more in this network.
+//! and the one at the address learns of the clone. Either way the key signs no more in this
+//! network.
 //!
 //! The question is asked again after [`ASK_EVERY`] heights and a while, and what comes by itself (a
 //! certificate, a statement passed on) is looked at likewise: two that run at once find out. And it

@@ -4,13 +4,10 @@
 //! begins with. Whoever holds these few hundred bytes goes from one committee file to the next
 //! without trusting anybody, and everything that is signed in the next epoch names them (★).
 
-use crate::{
-    BlockId, Committee, Epoch, EpochId, Height, Kind, NetworkId, Purpose, Rejected, Scope, sign,
-};
+use crate::{BlockId, Epoch, EpochId, Height, Kind, NetworkId, Scope, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Certificate, Digest, hash_parts};
-use std::hash::{Hash, Hasher};
+use quorate_crypto::{Digest, hash_parts};
 
 /// The statement "this epoch ended at this height, and the next one begins with this state under
 /// this file".
@@ -55,54 +52,12 @@ impl HandOver {
         EpochId(hash_parts("quorate v1 epoch id", &parts).0)
     }
 
-    /// What stands in the place of a hand-over before a network's first epoch: no height, no block,
-    /// no state. For the file stands the network's own id, which leaves out addresses: whoever moves
+    /// Content in the place of a hand-over before a network's first epoch: no height, no block, no
+    /// state. For the file stands the network's own id, which leaves out addresses: whoever moves
     /// in the first epoch goes on signing for the same one.
     #[must_use]
     pub fn of_genesis(network: NetworkId) -> Self {
         Self { file: Digest(network.0), ..Self::default() }
-    }
-}
-
-/// A hand-over that a quorum of the epoch that ended signed. Its content identifies it, never its
-/// signatures: two of one content are equal and hash equally.
-#[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
-pub struct SignedHandOver {
-    /// What was signed.
-    pub content: HandOver,
-    /// Signatures over [`HandOver::statement`], by members of [`Purpose::Checkpoint`]'s weight.
-    pub certificate: Certificate,
-}
-
-impl SignedHandOver {
-    /// Checks it as a whole against the committee of the epoch that ended: weight, then signature
-    /// (★).
-    ///
-    /// # Errors
-    /// [`Rejected::BelowThreshold`] and [`Rejected::BadSignature`].
-    pub fn check(&self, ended: &Committee) -> Result<(), Rejected> {
-        let enough = ended.is_enough(Purpose::Checkpoint, &self.certificate);
-        if !enough && !mutants::active(Mutant::HandOverByFew) {
-            return Err(Rejected::BelowThreshold);
-        }
-        let (scheme, _) = ended.scheme(Purpose::Checkpoint);
-        scheme
-            .verify(&self.content.statement(ended.scope()), &self.certificate)
-            .map_err(|_| Rejected::BadSignature("a hand-over"))
-    }
-}
-
-impl PartialEq for SignedHandOver {
-    fn eq(&self, other: &Self) -> bool {
-        self.content == other.content
-    }
-}
-
-impl Eq for SignedHandOver {}
-
-impl Hash for SignedHandOver {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.content.hash(state);
     }
 }
 

@@ -175,8 +175,8 @@ impl TryFrom<String> for NetworkId {
 }
 
 /// Name of one epoch of one network: the hash of how it began
-/// ([`HandOver::begins`](crate::HandOver::begins)). Votes name it (★): two epochs of one number that
-/// began otherwise share no signature.
+/// ([`HandOver::begins`](crate::HandOver::begins)). Votes name it (★): two epochs of one number
+/// that began otherwise share no signature.
 #[derive(
     Clone,
     Copy,

@@ -149,8 +149,8 @@ pub enum Effect<M> {
     Certified(Box<ExecutionCertificate>),
     /// Release what was executed durably: the host deletes what its retention does not cover.
     Release(Release),
-    /// Note durably, for every later start, that the key must not sign in this network again, and why
-    /// (★): the machine has stopped signing, and goes on without.
+    /// Note durably, for every later start, that the key must not sign in this network again, and
+    /// why (★): the machine has stopped signing, and goes on without.
     StopSigning(String),
     /// Stop for good: going on would be unsafe.
     Halt(Halt),

@@ -15,9 +15,9 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Checks everything, offline: that the client signed this request for this network, that it took
-    /// effect where the receipt says, with these results, and that enough members of the committee
-    /// say so for one of them to be honest. Returns the request.
+    /// Checks everything, offline: that the client signed this request for this network, that it
+    /// took effect where the receipt says, with these results, and that enough members of the
+    /// committee say so for one of them to be honest. Returns the request.
     ///
     /// # Errors
     /// What does not fit.

@@ -160,8 +160,8 @@ impl Replica {
         }
     }
 
-    /// ★ The key signs no more in this network: the host notes it for every later start, and this one
-    /// goes on as a member that lost its log.
+    /// ★ The key signs no more in this network: the host notes it for every later start, and this
+    /// one goes on as a member that lost its log.
     fn stop_signing(&mut self, now: Time, contradiction: String) {
         self.config.signs = false;
         self.execution.stop_signing();

@@ -32,8 +32,8 @@ pub enum PlanError {
     Members(usize),
 }
 
-/// The committee that generates keys: the founding one under a name, and so on a network, of its own.
-/// Each generation of one committee has another label.
+/// The committee that generates keys: the founding one under a name, and so in a network, of its
+/// own. Each generation of one committee has another label.
 ///
 /// A member that votes in two logs of one network may contradict itself. So the founding committee
 /// may have a network already, or get one later, and a generation that failed may be followed by

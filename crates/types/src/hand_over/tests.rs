@@ -1,8 +1,8 @@
-use super::{HandOver, SignedHandOver};
+use super::HandOver;
 use crate::committee::tests::file;
 use crate::{
     BlockId, Committee, CommitteeError, CommitteeFile, Epoch, Height, Kind, NetworkId, Purpose,
-    Rejected, Scope, sign,
+    Rejected, Scope, SignedHandOver, sign,
 };
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Bitmap, Digest, KeyCache, KeyFile, Policy, SchemeKind, hash};
