@@ -318,6 +318,8 @@ pub enum Mutant {
     PayAnyIssuer,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
+    /// Windowed protocols: one member's suspicion ends a view.
+    SuspicionOfOne,
     /// A pre-prepare, with its primary's vote, is taken from whoever sends it.
     PrePrepareOfAnybody,
     /// Whose messages are checked next does not depend on what the earlier ones cost.

@@ -99,7 +99,7 @@ impl Replica {
         };
         if self.bodies.are_passed_over(now, decided, since, limit, is_shared) {
             self.contributions.suspected(self.protocol.state().view());
-            self.protocol.handle(now, Input::CensorshipSuspected);
+            self.protocol.handle(now, Input::PrimarySuspected);
         }
     }
 }

@@ -30,6 +30,7 @@ fn messages(verifier: &Verifier) -> Vec<(&'static str, Message)> {
         ("status", Message::Status(status)),
         ("stable", Message::Stable(stable)),
         ("equivocation", Message::Equivocation(Box::new((one, other)))),
+        ("suspicion", Message::Suspicion(View(2))),
     ]
 }
 
@@ -38,7 +39,7 @@ fn hashed(bytes: &[u8]) -> String {
 }
 
 /// In the order of the test that reads them.
-const GOLDEN: [&str; 17] = [
+const GOLDEN: [&str; 18] = [
     "19d6644125c92c78",
     "369ef0a0373d1fc1",
     "83ebd09707616ecc",
@@ -52,6 +53,7 @@ const GOLDEN: [&str; 17] = [
     "84dd90471e56ebc2",
     "63ff011c3bd911d4",
     "b801d32e6cee2e7e",
+    "08fc89d7cd877cd0",
     "a74e2a61a771d433",
     "6ba2aa987e370eb0",
     "a4f92b6721fe0beb",
