@@ -49,7 +49,8 @@ impl MessageClass {
             | Statement::FetchViewChanges(..)
             | Statement::Status(_)
             | Statement::Stable(_)
-            | Statement::Equivocation(_) => Self::Change,
+            | Statement::Equivocation(_)
+            | Statement::Suspicion(_) => Self::Change,
         }
     }
 }

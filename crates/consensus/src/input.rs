@@ -55,9 +55,9 @@ pub enum Input {
     Run(Box<VerifiedRun>),
     /// A quorum keeps the state of a height.
     Stable(Box<CheckpointCertificate>),
-    /// The leader passes bodies over that have been pending here for long: it orders younger ones,
-    /// or none. Protocols that rotate leaders ignore it.
-    CensorshipSuspected,
+    /// The primary is slow, or passes over bodies that have been pending here for long. It may be
+    /// said again as long as it is so. Protocols that rotate leaders ignore it.
+    PrimarySuspected,
     /// Send a member the proof of the last decision, which it may have missed.
     ShowDecision {
         /// Member that announces decided bodies as pending, or that is reached again.

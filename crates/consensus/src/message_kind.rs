@@ -43,11 +43,13 @@ pub enum MessageKind {
     Stable,
     /// Pair of values that convicts a primary ([`windowed::Message::Equivocation`]).
     Equivocation,
+    /// Complaint about a primary ([`windowed::Message::Suspicion`]).
+    Suspicion,
 }
 
 impl MessageKind {
     /// Every kind, in the order of the declaration.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Proposal,
         Self::Vote,
         Self::Timeout,
@@ -67,6 +69,7 @@ impl MessageKind {
         Self::Status,
         Self::Stable,
         Self::Equivocation,
+        Self::Suspicion,
     ];
 
     /// Name in metrics and logs, in lower case with hyphens.
@@ -92,6 +95,7 @@ impl MessageKind {
             Self::Status => "status",
             Self::Stable => "stable",
             Self::Equivocation => "equivocation",
+            Self::Suspicion => "suspicion",
         }
     }
 }
@@ -141,6 +145,7 @@ impl windowed::Message {
             Self::Status(_) => MessageKind::Status,
             Self::Stable(_) => MessageKind::Stable,
             Self::Equivocation(_) => MessageKind::Equivocation,
+            Self::Suspicion(_) => MessageKind::Suspicion,
         }
     }
 }

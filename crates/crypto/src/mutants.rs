@@ -336,6 +336,10 @@ pub enum Mutant {
     PayAnyIssuer,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
+    /// Windowed protocols: one member's suspicion ends a view.
+    SuspicionOfOne,
+    /// Engine: a stable leader is kept however long bodies wait for it.
+    KeepSlowPrimary,
     /// A pre-prepare, with its primary's vote, is taken from whoever sends it.
     PrePrepareOfAnybody,
     /// Whose messages are checked next does not depend on what the earlier ones cost.

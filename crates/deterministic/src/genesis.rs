@@ -19,7 +19,8 @@ pub fn members(
     weights: &Weights,
 ) -> (Vec<KeyFile>, Committee) {
     let (keys, groups) = member_keys(seed, scheme, weights);
-    let committee = committee(seed, scheme, cache, &keys, groups, weights);
+    let file = committee_file(seed, scheme, &keys, groups, weights);
+    let committee = Committee::load_simulated(&file, cache).expect("fresh keys are sound");
     (keys, committee)
 }
 
@@ -53,20 +54,21 @@ pub fn learner_keys(seed: u64, scheme: SchemeKind, learners: usize) -> Vec<KeyFi
     (0..learners).map(|_| KeyFile::from_seed(scheme, &rng.bytes32())).collect()
 }
 
-fn committee(
+/// The file of a committee of these keys, which founds its network.
+#[must_use]
+pub fn committee_file(
     seed: u64,
     scheme: SchemeKind,
-    cache: KeyCache,
     keys: &[KeyFile],
     groups: Option<Groups>,
     weights: &Weights,
-) -> Committee {
+) -> CommitteeFile {
     let members = keys.iter().zip(weights.each()).enumerate();
     let members = members.map(|(port, (keys, weight))| Member {
         weight: *weight,
         ..Member::new(&keys.public(), format!("sim:{port}"))
     });
-    let file = CommitteeFile {
+    CommitteeFile {
         name: format!("sim {seed}"),
         network: None,
         epoch: Epoch(0),
@@ -74,6 +76,5 @@ fn committee(
         redundancy: weights.redundant_members(),
         groups,
         members: members.collect(),
-    };
-    Committee::load_simulated(&file, cache).expect("fresh keys are sound")
+    }
 }

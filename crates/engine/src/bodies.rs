@@ -205,6 +205,27 @@ impl Bodies {
         undecided.filter_map(|name| Some(self.held.get(name)?.since)).min()
     }
 
+    /// Authors of these bodies, with the times at which they came: of those that are pending.
+    pub(crate) fn arrivals(&self, names: &[BodyRef]) -> impl Iterator<Item = (ReplicaId, Time)> {
+        let undecided = names.iter().filter(|name| !self.decided.contains(name));
+        let held = undecided.filter_map(|name| self.held.get(name));
+        held.filter(|held| held.stored).map(|held| (held.body.reference.author, held.since))
+    }
+
+    /// The same of those that are pending at enough members (`is_shared`), in the order of their
+    /// arrival, but for those that are decided now.
+    pub(crate) fn left_waiting(
+        &self,
+        decided: &Payload,
+        is_shared: impl Fn(&Bitmap) -> bool,
+    ) -> impl Iterator<Item = (ReplicaId, Time)> {
+        let ordered: BTreeSet<BodyRef> = decided.bodies.iter().copied().collect();
+        let held = self.pending.values().filter_map(|name| self.held.get(name));
+        let left = held.filter(move |held| !ordered.contains(&held.body.reference));
+        let shared = left.filter(move |held| is_shared(&held.announced));
+        shared.map(|held| (held.body.reference.author, held.since))
+    }
+
     /// Number of times that it was asked for.
     pub(crate) fn attempts(&self, name: &BodyRef) -> u32 {
         self.wanted.get(name).map_or(0, |want| want.attempts)

@@ -32,6 +32,8 @@ pub enum GivenUpFor {
     Timeout,
     /// Its leader passed over what had long waited.
     Censorship,
+    /// What it ordered had waited longer than this member allows.
+    Slowness,
 }
 
 impl GivenUpFor {
@@ -41,6 +43,7 @@ impl GivenUpFor {
         match self {
             Self::Timeout => "timeout",
             Self::Censorship => "censorship",
+            Self::Slowness => "slowness",
         }
     }
 }
@@ -65,7 +68,7 @@ pub struct Contributions {
     given_up_total: u64,
     view: View,
     leader: Option<ReplicaId>,
-    suspected: Option<View>,
+    suspected: Option<(View, GivenUpFor)>,
 }
 
 impl Contributions {
@@ -93,9 +96,9 @@ impl Contributions {
         }
     }
 
-    /// Takes note that the leader of this view is suspected to pass bodies over.
-    pub(crate) fn suspected(&mut self, view: View) {
-        self.suspected = Some(view);
+    /// Takes note of what the leader of this view is suspected of.
+    pub(crate) fn suspected(&mut self, view: View, of: GivenUpFor) {
+        self.suspected = Some((view, of));
     }
 
     /// Takes note of a new view and its leader; `failed` if the one before it was given up.
@@ -104,8 +107,8 @@ impl Contributions {
             return;
         }
         if failed && let Some(former) = self.leader {
-            let censored = self.suspected == Some(self.view);
-            let reason = if censored { GivenUpFor::Censorship } else { GivenUpFor::Timeout };
+            let suspected = self.suspected.filter(|(view, _)| *view == self.view);
+            let reason = suspected.map_or(GivenUpFor::Timeout, |(_, of)| of);
             self.give_up(GivenUp { view: self.view, leader: former, reason });
         }
         if let Some(member) = self.members.get_mut(leader.index()) {

@@ -24,6 +24,7 @@ mod latency;
 mod mempool;
 pub mod message;
 mod own_signatures;
+mod primary_delay;
 mod queries;
 mod refusals;
 mod replica;

@@ -31,6 +31,7 @@ use crate::latency::{Latencies, LatencyCounts};
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
 use crate::own_signatures::{OwnSignatures, WitnessStatus};
+use crate::primary_delay::PrimaryDelay;
 use crate::queries::PendingQueries;
 use crate::refusals::{Refusal, RefusalCounts};
 use crate::replies::Replies;
@@ -192,6 +193,7 @@ pub struct Replica {
     /// Time at which a pending body may be proposed that may not yet.
     propose_at: Option<Time>,
     batching: Batching,
+    primary_delay: PrimaryDelay,
     /// The time of the last input.
     now: Time,
     /// View at the last input.
@@ -288,6 +290,7 @@ impl Replica {
             propose_request: None,
             propose_at: None,
             batching: Batching::new(Duration::from_millis(settings.batch_delay_ms)),
+            primary_delay: dissemination::primary_delay(&config),
             now: Time(0),
             view: View(0),
             view_since: Time(0),
@@ -368,6 +371,7 @@ impl Replica {
         let failed = state.has_stable_leader() || status.view_changes > self.view_changes;
         self.view_changes = status.view_changes;
         self.contributions.entered(status.view, status.leader, failed);
+        self.primary_delay.entered();
     }
 
     /// What two signatures of a member prove against it, since the start.
@@ -650,7 +654,7 @@ impl Replica {
                     let bytes = decided.record.clone();
                     self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
                 }
-                self.check_for_censorship(now, &decided.payload);
+                self.judge_primary(now, &decided.payload);
                 self.schedule_decided(now, decided);
             }
             Output::Behind { target, source } => self.sync.behind(now, target, source),

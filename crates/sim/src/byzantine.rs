@@ -4,6 +4,7 @@ mod floods;
 mod impostor;
 mod liar;
 mod lies;
+mod pace;
 mod reach;
 mod slot_lies;
 mod variants;
@@ -101,6 +102,9 @@ pub enum Behaviour {
     LateSender,
     /// Its proposals are late, and nothing else.
     SlowLeader,
+    /// It proposes the oldest body that waits, alone and just before its view would time out, and
+    /// nothing else until that is decided.
+    MiserlyLeader,
     /// It sends everything twice.
     DoubleSender,
     /// It never says a word to some of the members.
@@ -141,10 +145,10 @@ impl Behaviour {
         )
     }
 
-    /// All faulty behaviours: those that members are drawn from, and those that come with little
-    /// retention or with weights.
+    /// All faulty behaviours: those that members are drawn from, the slow leader that is a miser
+    /// besides, and those that come with little retention or with weights.
     pub fn all() -> impl Iterator<Item = Self> {
-        Self::FAULTY.into_iter().chain([Self::FalseReplies, Self::BadServer])
+        Self::FAULTY.into_iter().chain([Self::MiserlyLeader, Self::FalseReplies, Self::BadServer])
     }
 
     /// Returns `true` if it sends many messages with each statement.
@@ -199,6 +203,7 @@ impl Behaviour {
             Self::TwoFaced => "two-faced members",
             Self::LateSender => "late senders",
             Self::SlowLeader => "slow leaders",
+            Self::MiserlyLeader => "miserly leaders",
             Self::DoubleSender => "double senders",
             Self::Partisan => "partisans",
         }

@@ -6,7 +6,7 @@ pub use quorate_crypto::mutants::Mutant;
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor; those of payments under [`crate::payments`]. The others are about keys and
 /// shares that no scenario forges.
-pub const ALL: [Mutant; 87] = [
+pub const ALL: [Mutant; 89] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -50,6 +50,8 @@ pub const ALL: [Mutant; 87] = [
     Mutant::WindowedChangeBeforePersist,
     Mutant::WindowedAmnesia,
     Mutant::WindowedForgetBase,
+    Mutant::SuspicionOfOne,
+    Mutant::KeepSlowPrimary,
     Mutant::TieGoesToFast,
     Mutant::FastByFew,
     Mutant::VoteWithoutBodies,

@@ -680,6 +680,11 @@ impl Scenario {
             let member = rng.index(self.replicas);
             self.behaviours[member] = *rng.choose(&Behaviour::FAULTY);
         }
+        // From a stream of its own, so that all other draws are as they were without it.
+        if Rng::new(self.seed, "misers", 0).coin() {
+            let slow = self.behaviours.iter_mut().filter(|it| **it == Behaviour::SlowLeader);
+            slow.for_each(|behaviour| *behaviour = Behaviour::MiserlyLeader);
+        }
         if !self.weights.are_equal() {
             let mut rng = Rng::new(self.seed, "weighted faults", 0);
             weights::keep_budget(&self.weights, &mut self.behaviours, &mut rng);

@@ -254,19 +254,18 @@ impl Committee {
         Self::load_begun(file, &HandOver::of_genesis(file.network_id()), cache)
     }
 
-    /// Loads and checks the committee file that is in force after a hand-over. The hand-over's own
-    /// signatures ([`SignedHandOver::check`](crate::SignedHandOver::check)) and the file's place
-    /// behind the one before ([`Committee::check_next`]) are checked by who has the committee that
-    /// made it.
+    /// Loads as [`Committee::load_simulated`] does the committee file that is in force after a
+    /// hand-over. The hand-over's own signatures
+    /// ([`SignedHandOver::check`](crate::SignedHandOver::check)) and the file's place behind the
+    /// one before ([`Committee::check_next`]) are checked by who has the committee that made it.
     ///
     /// # Errors
     /// The first thing wrong with the file.
-    pub fn load_after(
+    pub fn load_simulated_after(
         file: &CommitteeFile,
         hand_over: &HandOver,
         cache: KeyCache,
     ) -> Result<Self, CommitteeError> {
-        refuse_forgeable(file)?;
         if file.network.is_none() {
             return Err(CommitteeError::Founds);
         }

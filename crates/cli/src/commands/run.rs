@@ -263,8 +263,10 @@ impl Options {
     ) -> Result<Validator, NodeError> {
         #[cfg(feature = "liar")]
         if let Some(behaviour) = self.lie {
-            let voice = super::liar::voice(config, &keys, behaviour)?;
-            return Validator::start_lying(config, keys, service, voice);
+            let mut config = config.clone();
+            config.replica = behaviour.settings(config.replica);
+            let voice = super::liar::voice(&config, &keys, behaviour)?;
+            return Validator::start_lying(&config, keys, service, voice);
         }
         Validator::start_with_keys(config, keys, service, Limits::default())
     }

@@ -228,7 +228,7 @@ impl Machine for Chained {
                 self.config.signs = false;
                 self.update_work(now);
             }
-            Input::Stable(_) | Input::CensorshipSuspected => {}
+            Input::Stable(_) | Input::PrimarySuspected => {}
             Input::ShowDecision { to } => self.show_last_decision(to),
             Input::Work(working) => {
                 self.engine_has_work = working;

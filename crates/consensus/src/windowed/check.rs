@@ -48,6 +48,7 @@ pub fn verify(message: &Message, from: ReplicaId, verifier: &Verifier) -> Result
         }
         Message::Status(status) => check_status(status)?,
         Message::Stable(checkpoint) => checkpoint.check(verifier.committee())?,
+        Message::Suspicion(view) => fresh(*view, verifier)?,
         Message::Equivocation(both) => check_equivocation(&both.0, &both.1, verifier)?,
     }
     Ok(())

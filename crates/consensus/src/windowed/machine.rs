@@ -50,6 +50,7 @@ impl Windowed {
             }
             Message::Status(status) => self.on_status(now, from, &status),
             Message::Stable(checkpoint) => self.on_checkpoint(now, checkpoint),
+            Message::Suspicion(view) => self.on_suspicion(now, from, view),
             Message::Equivocation(both) => self.on_equivocation(now, *both),
         }
     }
@@ -148,7 +149,7 @@ impl Machine for Windowed {
                 self.on_checkpoint(now, *checkpoint);
             }
             Input::StopSigning => self.stop_signing(),
-            Input::CensorshipSuspected => self.on_censorship_suspected(now),
+            Input::PrimarySuspected => self.on_primary_suspected(now),
             Input::ShowDecision { to } => self.show_last_decision(to),
             Input::Work(working) => self.engine_has_work = working,
         }

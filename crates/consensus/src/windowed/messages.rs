@@ -37,6 +37,9 @@ pub enum Message {
     /// Two proposals for one slot and view, signed by the same primary (paper 002 §V-G: publicly
     /// verifiable contradiction).
     Equivocation(Box<(PrePrepare, PrePrepare)>),
+    /// Complaint that the primary of a view is slow or passes bodies over; its sender goes on in
+    /// that view.
+    Suspicion(View),
 }
 
 impl Message {
@@ -52,7 +55,7 @@ impl Message {
             Self::Decided(slot) => slot.proof.certificate.proposal.view,
             Self::ViewChange(change) => change.view,
             Self::NewView(new_view) => new_view.view,
-            Self::FetchViewChanges(view, _) => *view,
+            Self::FetchViewChanges(view, _) | Self::Suspicion(view) => *view,
             Self::Status(status) => status.view,
             Self::Equivocation(both) => both.0.view,
             Self::Payload(_) | Self::Stable(_) => View(0),
@@ -63,7 +66,9 @@ impl Message {
     #[must_use]
     pub fn lane(&self) -> Lane {
         match self {
-            Self::SignShare(_) | Self::CommitShare(_) | Self::Status(_) => Lane::Votes,
+            Self::SignShare(_) | Self::CommitShare(_) | Self::Status(_) | Self::Suspicion(_) => {
+                Lane::Votes
+            }
             Self::PrePrepare(_)
             | Self::Prepare(_)
             | Self::Proof(_)

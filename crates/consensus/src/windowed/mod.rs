@@ -53,8 +53,8 @@
 //!   The window moves once that is durable (★), for promises about later slots overwrite earlier
 //!   ones.
 //! - **View change** (PBFT §4.4, §V-G). A member leaves a view when its timer ends, when its
-//!   primary is convicted of two values or suspected of censorship, or when `f+1` members are in
-//!   later ones. It makes that durable (★), reports its evidence of every slot in the window,
+//!   primary is convicted of two values, when `f+1` members suspect it, or when `f+1` members are
+//!   in later ones. It makes that durable (★), reports its evidence of every slot in the window,
 //!   prepared values with their payloads (★), and signs nothing below the new view from then on
 //!   (★).
 //! - **New view** (PBFT §4.4, §V-G). The primary names view changes of exactly `n−f` members (★)
@@ -104,9 +104,9 @@
 //! - *The timer of a view starts once `n−f` members reached it or a later one*: view changes of
 //!   members that moved on may be lost. It doubles for each failed view, but for the first failure
 //!   of each of `f` members, for which a longer wait would not help.
-//! - *Two signed values of a primary are shown to everybody* and end its view at once, and so does
-//!   passing over bodies that `f+1` members wait for. Nothing that is safe depends on when a view
-//!   ends.
+//! - *Two signed values of a primary are shown to everybody* and end its view at once. Members that
+//!   find it slow, or that it passes bodies over, say so and go on, and `f+1` of them end its view
+//!   (`suspicions`). Nothing that is safe depends on when a view ends.
 //! - *A proof is durable when its slot is delivered*, not when it comes: decisions stand on the
 //!   promises of a quorum.
 //! - *Checkpoints are made by the engine*, by shares to everybody every 128 heights, over the
@@ -185,6 +185,7 @@ mod slot_votes;
 mod slots;
 mod state;
 mod status;
+mod suspicions;
 mod values;
 mod view_changes;
 

@@ -27,6 +27,7 @@ impl Windowed {
             Occupancy::new("recent", self.recent.len(), DECIDED_KEPT),
             Occupancy::new("recent_order", self.recent_order.len(), DECIDED_KEPT),
             Occupancy::new("shown_at", self.ended.as_ref().map_or(0, EpochEnd::len), members),
+            Occupancy::new("said", self.suspicions.len(), members),
             Occupancy::new("silent", self.collector_backoff.len(), members),
             Occupancy::new("answered", self.retransmission.len(), 2 * members),
             // Those that are named besides: a slot's proposal, value and certificate, and the new

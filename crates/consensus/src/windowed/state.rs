@@ -9,6 +9,7 @@ use super::retransmission::Retransmission;
 use super::rules::Rules;
 use super::slot_votes::INTERPOLATION_TIME;
 use super::slots::{PathCounts, Window};
+use super::suspicions::Suspicions;
 use super::values::{DecidedSlot, Proposal};
 use crate::collector_backoff::CollectorBackoff;
 use crate::epoch_end::EpochEnd;
@@ -54,6 +55,7 @@ pub struct Windowed {
     pub(super) paths: PathCounts,
 
     pub(super) changes: ViewChanges,
+    pub(super) suspicions: Suspicions,
     pub(super) collector: Collector,
     pub(super) fast_collector: Collector,
     pub(super) fast_timer: FastTimer,
@@ -101,6 +103,7 @@ impl Windowed {
             recent_order: VecDeque::new(),
             paths: PathCounts::default(),
             changes: ViewChanges::default(),
+            suspicions: Suspicions::default(),
             collector,
             fast_collector: of(Purpose::Fast),
             fast_timer: FastTimer::new(config.timeout / 8),

@@ -18,9 +18,6 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Timeouts from the beginning of a view after which its primary may be suspected of censorship.
-const CENSORSHIP_TIMEOUTS: u32 = 4;
-
 impl Windowed {
     // ---- leaving a view -------------------------------------------------------------------------
 
@@ -39,6 +36,7 @@ impl Windowed {
     fn move_to_view(&mut self, now: Time, view: View) {
         self.view = view;
         self.in_view_change = true;
+        self.suspicions.clear();
         self.changes.pending.retain(|_, pending| pending.view >= view);
         self.pending_changed();
         self.changes.timed = false;
@@ -74,11 +72,50 @@ impl Windowed {
         change
     }
 
-    /// Leaves the view of a primary that passes bodies over, unless it began just now.
-    pub(super) fn on_censorship_suspected(&mut self, now: Time) {
-        let has_had_time =
-            now.since(self.view_began_at) >= CENSORSHIP_TIMEOUTS * self.config.timeout;
-        if has_had_time && self.takes_part() && !self.is_primary() {
+    // ---- suspecting a primary -------------------------------------------------------------------
+
+    /// The engine finds that the primary is slow or passes bodies over: all are told.
+    pub(super) fn on_primary_suspected(&mut self, now: Time) {
+        let (own, timeout) = (self.id(), self.config.timeout);
+        let has_had_time = now.since(self.view_began_at) >= timeout;
+        let is_news = !self.suspicions.has_just_said(now, own, timeout);
+        if has_had_time && is_news && self.takes_part() && !self.is_primary() {
+            self.send(Recipients::All, Message::Suspicion(self.view));
+            self.note_suspicion(now, own);
+        }
+    }
+
+    /// Another member suspects the primary.
+    pub(super) fn on_suspicion(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        view: View,
+    ) -> Option<Ignored> {
+        if let Some(reason) = self.ignore_suspicion(view) {
+            return Some(reason);
+        }
+        self.note_suspicion(now, from);
+        None
+    }
+
+    fn ignore_suspicion(&self, view: View) -> Option<Ignored> {
+        if view < self.view {
+            return Some(Ignored::StaleView);
+        }
+        if view > self.view {
+            return Some(Ignored::FutureView);
+        }
+        let may_leave = self.takes_part() && !self.is_primary();
+        (!may_leave).then_some(Ignored::NotNeeded)
+    }
+
+    /// Leaves the view once members suspect its primary of whom one is honest.
+    fn note_suspicion(&mut self, now: Time, member: ReplicaId) {
+        self.suspicions.note(now, member);
+        let members = self.suspicions.by(now, self.config.timeout, self.members());
+        let is_enough = self.verifier.committee().includes_honest(&members);
+        if is_enough || mutants::active(Mutant::SuspicionOfOne) {
             self.start_view_change(now);
         }
     }
@@ -264,6 +301,7 @@ impl Windowed {
     fn begin(&mut self, now: Time, new_view: NewView, named: &[Report], outcome: SafeValues) {
         self.view = new_view.view;
         self.in_view_change = false;
+        self.suspicions.clear();
         self.base = outcome.last;
         self.next = outcome.last.next();
         self.view_changes += 1;

@@ -86,6 +86,29 @@ fn younger_bodies_or_none_before_an_old_one_are_censorship() {
     assert!(!at(400, 0, &[]), "too soon to tell");
 }
 
+/// What a primary left waiting: pending at enough members, and not decided just now.
+#[test]
+fn what_others_hold_too_is_left_waiting() {
+    let mut bodies = bodies();
+    let all = [body(1, 1, 10), body(2, 1, 10), body(3, 1, 10), body(1, 2, 10)];
+    for (body, at) in all.iter().zip(1..) {
+        assert!(bodies.take(Time(at), body.reference.author, body));
+    }
+    let [one, two, alone, unstored] = [0, 1, 2, 3].map(|index: usize| all[index].reference);
+    [one, two, alone].into_iter().for_each(|name| drop(bodies.stored(name)));
+    [one, two, unstored].iter().for_each(|name| bodies.announced(name, ReplicaId(2)));
+    let left = |bodies: &Bodies, names: Vec<BodyRef>| -> Vec<(ReplicaId, Time)> {
+        let decided = Payload::new(Height(1), 0, names);
+        bodies.left_waiting(&decided, |announced| announced.contains(2)).collect()
+    };
+    assert_eq!(left(&bodies, vec![]), [(ReplicaId(1), Time(1)), (ReplicaId(2), Time(2))]);
+    assert_eq!(left(&bodies, vec![one]), [(ReplicaId(2), Time(2))]);
+    let arrivals = |bodies: &Bodies| bodies.arrivals(&[two, unstored]).collect::<Vec<_>>();
+    assert_eq!(arrivals(&bodies), [(ReplicaId(2), Time(2))]);
+    bodies.decide(&[two]);
+    assert_eq!(arrivals(&bodies), [], "once");
+}
+
 /// Until the limit is over nobody is suspected, and what arrived by then is not younger.
 #[test]
 fn the_limit_of_what_is_passed_over_is_exact() {

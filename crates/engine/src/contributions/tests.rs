@@ -23,7 +23,7 @@ fn a_view_that_is_given_up_is_its_leaders_failure() {
     counted.entered(View(1), ReplicaId(1), false);
     counted.entered(View(2), ReplicaId(2), false);
     counted.entered(View(3), ReplicaId(3), true);
-    counted.suspected(View(3));
+    counted.suspected(View(3), GivenUpFor::Censorship);
     counted.entered(View(4), ReplicaId(0), true);
     let given_up: Vec<_> = counted.given_up().copied().collect();
     let (first, second) = (GivenUpFor::Timeout, GivenUpFor::Censorship);

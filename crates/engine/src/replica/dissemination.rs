@@ -1,9 +1,10 @@
 //! Bodies on their way: sealed, stored, spread, asked for and announced.
 
 use super::{Reading, Replica};
-use crate::Message;
 use crate::bodies::{Fetch, Need};
 use crate::frames::NAMES_MAX;
+use crate::primary_delay::PrimaryDelay;
+use crate::{Message, ReplicaConfig, Settings};
 use quorate_consensus::Input;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::ReadItem;
@@ -147,6 +148,17 @@ impl Replica {
     /// Interval at which pending bodies are announced that have waited longer than a decision
     /// should take: half of the longest time of a view.
     pub(super) fn announce_every(&self) -> Duration {
-        ANNOUNCE_EVERY.max(self.config.settings.timeout() / 2)
+        announce_every(&self.config.settings)
     }
+}
+
+fn announce_every(settings: &Settings) -> Duration {
+    ANNOUNCE_EVERY.max(settings.timeout() / 2)
+}
+
+/// Nothing is known of any primary. What an author shows to all but the primary they announce to
+/// it, and it fetches that and has it decided within as long again.
+pub(super) fn primary_delay(config: &ReplicaConfig) -> PrimaryDelay {
+    let settings = &config.settings;
+    PrimaryDelay::new(config.id, settings.timeout(), 2 * announce_every(settings))
 }

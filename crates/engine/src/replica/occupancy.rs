@@ -20,6 +20,7 @@ impl Replica {
             Occupancy::new("shown_meanwhile", self.shown_meanwhile.len(), self.members()),
         ]);
         all.extend(self.bodies.occupancy());
+        all.extend(self.primary_delay.occupancy(self.members()));
         all.extend(self.execution.occupancy());
         all.extend(self.sync.occupancy());
         all.extend(self.certifier.occupancy());

@@ -1,10 +1,11 @@
-//! Payloads of leaders, and the check that none passes bodies over.
+//! Payloads of leaders, and the check that none passes bodies over or lets all of them wait.
 
 use super::Replica;
+use crate::GivenUpFor;
 use crate::bodies::PAYLOAD_BYTES_MAX;
 use quorate_consensus::Input;
 use quorate_crypto::Bitmap;
-use quorate_types::{Body, BodyRef, Machine, Payload, Time};
+use quorate_types::{Body, BodyRef, Committee, Machine, Payload, ReplicaId, Time};
 use std::collections::BTreeSet;
 
 /// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts:
@@ -82,24 +83,45 @@ impl Replica {
         Chosen { bodies, first, later }
     }
 
-    /// A payload was decided that passes over what has been pending here for so long that every
-    /// honest leader had it: the protocol is told.
-    pub(super) fn check_for_censorship(&mut self, now: Time, decided: &Payload) {
+    /// A payload was decided. If its leader is one that stays, and passes over what has been
+    /// pending here for so long that every honest leader had it, or lets everything wait, the
+    /// protocol is told.
+    pub(super) fn judge_primary(&mut self, now: Time, decided: &Payload) {
         if !self.protocol.state().has_stable_leader() || !self.config.signs || self.sync.is_behind()
         {
             return;
         }
-        let limit = CENSORSHIP_TIMEOUTS * self.config.settings.timeout();
-        let since = self.view_since;
-        let (committee, own) = (self.config.verifier.committee(), self.config.id);
-        let is_shared = |announced: &Bitmap| {
-            let mut waits_at = announced.clone();
-            waits_at.insert(own.index());
-            committee.includes_honest(&waits_at)
+        let arrivals = self.bodies.arrivals(&decided.bodies);
+        self.primary_delay.decided(now, arrivals);
+        let reason = if self.passes_over(now, decided) {
+            GivenUpFor::Censorship
+        } else if self.delays(now, decided) {
+            GivenUpFor::Slowness
+        } else {
+            return;
         };
-        if self.bodies.are_passed_over(now, decided, since, limit, is_shared) {
-            self.contributions.suspected(self.protocol.state().view());
-            self.protocol.handle(now, Input::CensorshipSuspected);
-        }
+        self.contributions.suspected(self.protocol.state().view(), reason);
+        self.protocol.handle(now, Input::PrimarySuspected);
     }
+
+    fn passes_over(&self, now: Time, decided: &Payload) -> bool {
+        let limit = CENSORSHIP_TIMEOUTS * self.config.settings.timeout();
+        let (committee, own) = (self.config.verifier.committee(), self.config.id);
+        let is_shared = |announced: &Bitmap| is_shared(committee, own, announced);
+        self.bodies.are_passed_over(now, decided, self.view_since, limit, is_shared)
+    }
+
+    fn delays(&mut self, now: Time, decided: &Payload) -> bool {
+        let (committee, own) = (self.config.verifier.committee(), self.config.id);
+        let is_shared = |announced: &Bitmap| is_shared(committee, own, announced);
+        let waiting = self.bodies.left_waiting(decided, is_shared);
+        self.primary_delay.is_too_long(now, waiting, committee.weights())
+    }
+}
+
+/// Returns `true` if a body waits at members of whom one is honest, this one among them.
+fn is_shared(committee: &Committee, own: ReplicaId, announced: &Bitmap) -> bool {
+    let mut waits_at = announced.clone();
+    waits_at.insert(own.index());
+    committee.includes_honest(&waits_at)
 }

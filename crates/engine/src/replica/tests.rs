@@ -649,7 +649,7 @@ fn who_is_behind_suspects_nobody() {
         }
         effects(&mut replica);
         let late = NOW + Duration::from_secs(5);
-        replica.check_for_censorship(late, &Payload::new(Height(1), 0, vec![]));
+        replica.judge_primary(late, &Payload::new(Height(1), 0, vec![]));
         replica.drain(late);
         let sent = sends(effects(&mut replica));
         let is_suspected = sent.iter().any(|(_, _, m)| matches!(m, Message::Consensus(_)));

@@ -273,11 +273,15 @@ fn timeout(pen: &Pen<'_>, memory: &FloodMemory, share: Share, rng: &mut Rng) -> 
     Some(pen.say(Statement::Timeout(timeout)))
 }
 
-/// It leaves one view after another with nothing to report; and begins those that it leads from
-/// reports that nobody has.
+/// It complains of this view, leaves one after another with nothing to report, and begins those
+/// that it leads from reports that nobody has.
 fn departure(pen: &Pen<'_>, view: View, rng: &mut Rng) -> Message {
     let members = pen.verifier.committee().size();
-    let view = View(view.0 + 1 + rng.below(2 * members as u64));
+    let ahead = 1 + rng.below(2 * members as u64);
+    if ahead == 1 {
+        return slot_lies::say(pen, windowed::Message::Suspicion(view));
+    }
+    let view = View(view.0 + ahead);
     let said = if primary(view, members) == pen.id {
         let honest = pen.verifier.committee().weights().honest();
         let named = (0..).map(ReplicaId).take(usize::try_from(honest).unwrap_or(members));

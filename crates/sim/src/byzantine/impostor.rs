@@ -2,7 +2,6 @@
 
 use super::Behaviour;
 use super::liar::Liar;
-use super::variants::is_proposal;
 use quorate_consensus::{self as consensus, Verifier};
 use quorate_crypto::KeyFile;
 use quorate_deterministic::Rng;
@@ -10,9 +9,6 @@ use quorate_engine::Message;
 use quorate_types::{Recipients, ReplicaId};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Part of a view's span by which a slow leader's proposals are late, in percent.
-const LATE_PERCENT: u32 = 80;
 
 /// Voice of one faulty member.
 #[derive(Debug)]
@@ -52,15 +48,12 @@ impl Impostor {
         to: Recipients,
         message: Message,
     ) -> Vec<(Duration, Recipients, Message)> {
-        if self.behaviour == Behaviour::SlowLeader {
-            let late = if proposes(&message) { self.lateness() } else { Duration::ZERO };
-            return vec![(late, to, message)];
-        }
+        let late = self.behaviour.lateness(&message, self.view_timeout);
         let said = match &mut self.liar {
             Some(liar) => liar.speak(&self.verifier, to, message, &mut self.rng),
             None => vec![(to, message)],
         };
-        said.into_iter().map(|(to, message)| (Duration::ZERO, to, message)).collect()
+        said.into_iter().map(|(to, message)| (late, to, message)).collect()
     }
 
     /// Returns `count` messages for everybody that it sends without having anything to say; none
@@ -69,16 +62,5 @@ impl Impostor {
         let Some(liar) = &mut self.liar else { return Vec::new() };
         let flood = liar.flood(&self.verifier, count, &mut self.rng);
         flood.into_iter().map(|(_, message)| message).collect()
-    }
-
-    fn lateness(&self) -> Duration {
-        self.view_timeout * LATE_PERCENT / 100
-    }
-}
-
-fn proposes(message: &Message) -> bool {
-    match message {
-        Message::Consensus(said) | Message::Inline(said, _) => is_proposal(said),
-        _ => false,
     }
 }

@@ -39,16 +39,6 @@ pub(super) fn twist(
             let count = rng.index(3).max(memory.late.len().saturating_sub(LATE_MAX));
             memory.late.drain(..count.min(memory.late.len())).collect()
         }
-        (Behaviour::SlowLeader, Message::Consensus(said) | Message::Inline(said, _))
-            if is_proposal(said) =>
-        {
-            memory.late.push_back(truth());
-            Vec::new()
-        }
-        (Behaviour::SlowLeader, _) => {
-            let late = if rng.one_in(4) { memory.late.pop_front() } else { None };
-            std::iter::once(truth()).chain(late).collect()
-        }
         (Behaviour::DoubleSender, _) => vec![truth(), truth()],
         (Behaviour::Partisan, _) => {
             let estranged = memory
@@ -75,11 +65,6 @@ pub(super) fn twist(
         }
         _ => return None,
     })
-}
-
-/// Returns `true` if a leader or primary proposes with it.
-pub(super) fn is_proposal(said: &Said) -> bool {
-    said.proposed_bodies().is_some()
 }
 
 fn to_others(

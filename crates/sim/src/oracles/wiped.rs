@@ -63,6 +63,7 @@ fn promise_about_slots(said: &SlotStatement) -> Option<&'static str> {
         SlotStatement::PrePrepare(_) => Some("a value for a slot"),
         SlotStatement::SignShare(_) => Some("a vote"),
         SlotStatement::CommitShare(_) => Some("a vote to decide"),
+        SlotStatement::Suspicion(_) => Some("a complaint"),
         SlotStatement::Prepare(_)
         | SlotStatement::Proof(_)
         | SlotStatement::Payload(_)

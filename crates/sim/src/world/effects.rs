@@ -141,6 +141,7 @@ impl World {
             self.oracles.observe(&Observation::Released { replica: id, message, tag, bytes })?;
         }
         let digest = hash(&content).0;
+        let late = behaviour.lateness(message, self.scenario.settings.timeout());
         for endpoint in 0..self.hosts.len() + self.clients.len() {
             if endpoint != host && self.is_meant(endpoint, id, to) {
                 let lane = message.lane();
@@ -148,7 +149,7 @@ impl World {
                 for at in self.route(host, endpoint, lane) {
                     let content = if honest { content.clone() } else { self.corrupted(&content) };
                     let frame = SimEvent::Frame { to: endpoint, from, honest, content, digest };
-                    self.schedule(at, frame);
+                    self.schedule(at + late, frame);
                 }
             }
         }

@@ -13,6 +13,9 @@ pub struct Reactions {
     pub refused: u64,
     /// Messages that passed them and did nothing.
     pub ignored: u64,
+    /// Milliseconds from a request's arrival to its answer, on average over those that correct
+    /// members answered.
+    pub answered_ms: u64,
     /// Rules that somebody was seen to break.
     pub broken: BTreeSet<&'static str>,
 }
@@ -29,11 +32,20 @@ impl World {
             let named = status.misbehaviour.iter().map(|(_, rule, ..)| rule.name());
             named.collect::<Vec<_>>()
         };
+        let requests = || statuses().map(|status| status.request_latency);
+        let answered: u64 = requests().map(|requests| requests.count()).sum();
+        let waited_ms: u64 = requests().map(|requests| in_ms(requests.sum_seconds())).sum();
         Reactions {
+            answered_ms: waited_ms / answered.max(1),
             view_changes: statuses().map(|status| status.view_changes).max().unwrap_or_default(),
             refused: self.refused,
             ignored: statuses().map(ignored).sum(),
             broken: statuses().flat_map(broken).collect(),
         }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, positive")]
+fn in_ms(seconds: f64) -> u64 {
+    (seconds * 1_000.0).round() as u64
 }

@@ -32,12 +32,12 @@ pub(super) fn hosts(
     for (second, first) in (scenario.replicas..).zip(twins.clone()) {
         pairs.push((first, second));
     }
-    let config = |index: usize, behaviour, keys: &KeyFile, clock_rate| HostConfig {
+    let config = |index: usize, behaviour: Behaviour, keys: &KeyFile, clock_rate| HostConfig {
         id: ReplicaId(u16::try_from(index).expect("few members")),
         behaviour,
         keys: keys.clone(),
         committee: Arc::clone(committee),
-        settings: scenario.settings.clone(),
+        settings: behaviour.settings(scenario.settings.clone()),
         log: scenario.log.clone(),
         executor: scenario.executor.clone(),
         durations: scenario.durations.clone(),

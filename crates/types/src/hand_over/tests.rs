@@ -89,7 +89,9 @@ fn check_votes_name_the_hand_over() {
     let next = next();
     let content = hand_over(&next);
     let begun = |content: &HandOver| {
-        Committee::load_after(&next, content, KeyCache::Off).expect("a sound file").scope()
+        Committee::load_simulated_after(&next, content, KeyCache::Off)
+            .expect("a sound file")
+            .scope()
     };
     let vote = |scope| sign::statement(Kind::JolteonVote, scope, &7u64);
     let others = [
@@ -164,7 +166,7 @@ fn a_file_is_loaded_in_its_place() {
     let (founding, next) = (file(4), next());
     let load = |file: &CommitteeFile| Committee::load(file, KeyCache::Off).map(drop);
     let after = |file: &CommitteeFile| {
-        Committee::load_after(file, &hand_over(&next), KeyCache::Off).map(drop)
+        Committee::load_simulated_after(file, &hand_over(&next), KeyCache::Off).map(drop)
     };
     assert_eq!(after(&next), Ok(()));
     assert_eq!(load(&next), Err(CommitteeError::NotGenesis(Epoch(2))));

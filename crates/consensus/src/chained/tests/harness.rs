@@ -92,7 +92,7 @@ impl Keys {
             let network = Some(file.network_id());
             let file = CommitteeFile { network, epoch: Epoch(2), ..file.clone() };
             let hand_over = HandOver { root, file: file.digest(), ..HandOver::default() };
-            Committee::load_after(&file, &hand_over, KeyCache::Off).expect("a good file")
+            Committee::load_simulated_after(&file, &hand_over, KeyCache::Off).expect("a good file")
         })
     }
 

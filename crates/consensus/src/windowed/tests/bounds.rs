@@ -45,6 +45,7 @@ fn numbers_near_the_end_are_only_numbers() {
             let messages = [
                 Message::Status(far),
                 Message::FetchViewChanges(View(end), vec![ReplicaId(1)]),
+                Message::Suspicion(View(end)),
                 pre_prepare(&verifier, 1, value(end, end)),
                 pre_prepare(&verifier, end, value(end, end)),
                 sign_share(&verifier, 2, place),
@@ -109,6 +110,7 @@ fn what_members_send_is_bounded_by_them_and_the_window() {
             flood(&mut bench, member, commit_share(&verifier, member, place));
             flood(&mut bench, member, Message::Payload(value(slot, turn)));
             flood(&mut bench, member, Message::Status(status(turn)));
+            flood(&mut bench, member, Message::Suspicion(View(view)));
             let changes = empty_changes(&verifier, 5 + turn);
             flood(&mut bench, 2, Message::ViewChange(Box::new(changes[1].clone())));
             flood(&mut bench, first, new_view(&verifier, 5 + turn, &changes));
@@ -243,6 +245,7 @@ fn collections_say_how_full_they_are() {
         ("recent", 1, 512),
         ("recent_order", 1, 512),
         ("shown_at", 0, 4),
+        ("said", 0, 4),
         ("silent", 0, 4),
         ("answered", 3, 8),
         ("payloads", 1, 6),

@@ -30,6 +30,7 @@ fn messages(verifier: &Verifier) -> Vec<(&'static str, Message)> {
         ("status", Message::Status(status)),
         ("stable", Message::Stable(stable)),
         ("equivocation", Message::Equivocation(Box::new((one, other)))),
+        ("suspicion", Message::Suspicion(View(2))),
     ]
 }
 
@@ -38,7 +39,7 @@ fn hashed(bytes: &[u8]) -> String {
 }
 
 /// In the order of the test that reads them.
-const GOLDEN: [&str; 17] = [
+const GOLDEN: [&str; 18] = [
     "759f1b437abf3f7c",
     "43a85f962827d968",
     "2e4d60b40b7b6136",
@@ -52,6 +53,7 @@ const GOLDEN: [&str; 17] = [
     "84dd90471e56ebc2",
     "ad8b2747e6ea3b2e",
     "9717e2f5473982e9",
+    "08fc89d7cd877cd0",
     "050e56b551544f9a",
     "e78bffd656aa70b2",
     "351ff8ba85475130",

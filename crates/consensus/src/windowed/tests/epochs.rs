@@ -52,7 +52,9 @@ pub(super) fn nothing_is_signed_after_the_stop() {
         let outputs = end(&mut bench, 1);
         assert_eq!(outputs.receivers(is_decided), [Recipients::All], "{protocol}");
         assert!(!bench.store(2, A).says(is_vote), "{protocol}");
-        assert!(bench.leave_view().0.is_empty(), "{protocol}");
+        assert!(bench.feed(Input::PrimarySuspected).0.is_empty(), "{protocol}");
+        assert!(!bench.leave_view().says(is_view_change), "{protocol}");
+        bench.now = bench.now + Duration::from_secs(1);
         assert_eq!(bench.machine.next_timeout(), None, "{protocol}");
 
         let two = [Recipients::One(ReplicaId(2))];

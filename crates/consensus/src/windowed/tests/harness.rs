@@ -144,7 +144,15 @@ impl Bench {
     /// Leaves its view, as if the primary passed bodies over for long.
     pub(super) fn leave_view(&mut self) -> Outputs {
         self.now = self.now + Duration::from_secs(10);
-        self.feed(Input::CensorshipSuspected)
+        let mut said = self.feed(Input::PrimarySuspected);
+        let left = self.machine.view;
+        for member in 0..self.members() {
+            if self.machine.view == left && member != u64::from(self.machine.id().0) {
+                let member = u8::try_from(member).expect("few");
+                said.0.extend(self.tell(member, Message::Suspicion(left)).0);
+            }
+        }
+        said
     }
 
     /// Enters a view with these view changes of members 1, 2 and 3 or others.

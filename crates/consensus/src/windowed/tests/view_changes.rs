@@ -199,16 +199,63 @@ fn an_equivocation_ends_the_view() {
     assert_eq!(bench.refusal(both), Rejected::Stale, "once");
 }
 
-/// A primary that passes bodies over loses its view; it does not depose itself.
+/// A primary that passes bodies over or is slow loses its view; it does not depose itself.
 #[test]
-fn a_censoring_primary_loses_its_view() {
+fn a_suspected_primary_loses_its_view() {
     let leaves = |member| {
         let mut bench = Bench::new(ProtocolKind::Sbft, member);
-        let early = bench.feed(Input::CensorshipSuspected);
-        assert!(!early.says(is_view_change), "the view began just now");
+        let early = bench.feed(Input::PrimarySuspected);
+        assert!(early.0.is_empty(), "the view began just now");
         bench.leave_view().says(is_view_change)
     };
     assert!(leaves(0) && !leaves(1));
+}
+
+/// One member's suspicion ends no view, and it goes on in it meanwhile; `f+1` members' do, whether
+/// or not this one suspects.
+#[test]
+pub(super) fn a_view_ends_when_f_1_members_suspect_its_primary() {
+    let suspicion = || Message::Suspicion(View(1));
+    let is_suspicion = |message: &Message| matches!(message, Message::Suspicion(View(1)));
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.now = Time(1_000_000);
+    let own = bench.feed(Input::PrimarySuspected);
+    assert_eq!(own.receivers(is_suspicion), [Recipients::All]);
+    assert!(!own.says(is_view_change), "alone");
+    assert!(bench.feed(Input::PrimarySuspected).0.is_empty(), "not with each decision");
+    bench.now = bench.now + Duration::from_millis(125);
+    assert!(bench.feed(Input::PrimarySuspected).says(is_suspicion), "it may have been lost");
+    bench.decide(1, A);
+    assert!(bench.propose(1, 2, A).0.iter().any(|it| matches!(it, Output::RequestBodies { .. })));
+    assert_eq!(bench.tell(3, suspicion()).view_change().view, View(2));
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    for _ in 0..3 {
+        assert!(!bench.tell(3, suspicion()).says(is_view_change), "one member, again and again");
+    }
+    assert!(bench.tell(2, suspicion()).says(is_view_change));
+}
+
+/// What was long ago says nothing of the primary as it is now.
+#[test]
+fn suspicions_grow_old() {
+    for (ms, ends) in [(2_000, true), (2_001, false)] {
+        let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+        bench.tell(3, Message::Suspicion(View(1)));
+        bench.now = bench.now + Duration::from_millis(ms);
+        assert_eq!(bench.tell(2, Message::Suspicion(View(1))).says(is_view_change), ends, "{ms}");
+    }
+}
+
+/// A view begins with nobody suspecting its primary.
+#[test]
+fn suspicions_are_of_one_view() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.tell(3, Message::Suspicion(View(1)));
+    let changes = empty_changes(&bench.verifier, 2);
+    bench.enter(2, &changes);
+    assert_eq!(bench.machine.suspicions.len(), 0);
+    bench.tell(1, Message::Suspicion(View(2)));
+    assert_eq!(bench.machine.view, View(2));
 }
 
 /// §V-G: `x_j` for `ls < j ≤ ls + win`, of views before the new one.
