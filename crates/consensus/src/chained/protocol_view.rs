@@ -46,8 +46,11 @@ impl ProtocolView for Chained {
         self.tree.root().id
     }
 
+    /// After the end nothing is missing: what it was behind of is void, or on its disk.
     fn has_block(&self, id: BlockId) -> bool {
-        self.tree.contains(id) || self.decided.values().any(|decided| *decided == id)
+        self.has_ended()
+            || self.tree.contains(id)
+            || self.decided.values().any(|decided| *decided == id)
     }
 
     fn may_vote(&self, id: BlockId) -> bool {

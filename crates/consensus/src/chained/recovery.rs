@@ -46,10 +46,13 @@ impl Chained {
         self.on_qc(now, &high_qc);
     }
 
-    /// The undecided blocks whose bodies are here.
+    /// The undecided blocks whose bodies are here. A change of epoch is asked for and checked anew
+    /// (★).
     fn find_stored(&mut self, stored: &BTreeSet<BodyRef>) {
-        let is_here =
-            |block: &&Arc<Block>| block.payload.bodies.iter().all(|body| stored.contains(body));
+        let is_here = |block: &&Arc<Block>| {
+            !block.payload.ends_epoch()
+                && block.payload.bodies.iter().all(|body| stored.contains(body))
+        };
         self.stored = self.tree.blocks().filter(is_here).map(|block| block.id()).collect();
     }
 

@@ -159,6 +159,7 @@ impl Chained {
             Input::ShowDecision { to } => self.show_last_decision(to),
             _ => {}
         }
+        self.drop_what_follows_a_halt();
     }
 
     /// Nothing follows a halt.

@@ -22,7 +22,9 @@ impl Windowed {
     /// Commit proof of a slot, of whatever view.
     pub(super) fn on_proof(&mut self, now: Time, from: ReplicaId, proof: Proof) -> Option<Ignored> {
         let proposal = proof.certificate.proposal;
-        let is_far = proposal.slot.0 > self.decided.0.saturating_add(GAP_MAX);
+        let is_beyond = |from: Height, by: u64| proposal.slot.0 > from.0.saturating_add(by);
+        // What the window has no room for is not kept, however near, and never asked for again.
+        let is_far = is_beyond(self.decided, GAP_MAX) || is_beyond(self.window.stable, WINDOW);
         if is_far {
             self.outputs.push_back(Output::Behind {
                 target: BlockId(proposal.digest),

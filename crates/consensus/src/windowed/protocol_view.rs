@@ -51,9 +51,10 @@ impl ProtocolView for Windowed {
         self.tip
     }
 
-    /// Of decided values only the last two windows' deliveries are known, of others none.
+    /// Of decided values only the last two windows' deliveries are known, of others none. After the
+    /// end nothing is missing.
     fn has_block(&self, id: BlockId) -> bool {
-        self.recent.contains(&id.0)
+        self.has_ended() || self.recent.contains(&id.0)
     }
 
     /// The value must be waiting for its bodies.

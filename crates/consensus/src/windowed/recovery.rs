@@ -138,7 +138,9 @@ impl Windowed {
             known.proposed = known.accepted;
             let Some(payload) = known.payloads.get(&digest) else { continue };
             let is_decided = known.proof.is_some();
-            let are_here = payload.bodies.iter().all(|body| stored.contains(body));
+            // A change of epoch is asked for and checked anew.
+            let are_here =
+                !payload.ends_epoch() && payload.bodies.iter().all(|body| stored.contains(body));
             if (are_here || mutants::active(Mutant::WindowedSayWithoutBodies)) && !is_decided {
                 known.is_stored = true;
                 ready.push((slot, payload.clone()));

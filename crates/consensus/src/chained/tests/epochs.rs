@@ -116,6 +116,7 @@ pub(super) fn check_delivery_ends_at_the_stop() -> Check {
     let run = run_of(&cluster.keys, &[&decoded]).map_err(|reason| reason.to_string())?;
     cluster.feed(2, Input::Run(Box::new(VerifiedRun::Chained(run))));
     ensure(cluster.node(2).has_ended(), "and ends")?;
+    ensure(cluster.node(2).machine.has_block(commit.id), "and misses nothing")?;
     cluster.ensure_agreement()
 }
 
@@ -267,6 +268,23 @@ fn an_end_survives_a_restart() {
     }
 }
 
+/// ★ After a restart a vote for a stop block is said again once its change was checked again.
+#[test]
+fn a_change_is_checked_again_after_a_restart() {
+    let mut cluster = Cluster::new();
+    let first = stop(&cluster.keys, 1, &cluster.keys.genesis(), 1);
+    cluster.tell(3, first.author.0, cluster.keys.propose(&first)).unwrap();
+    let voted = cluster.node(3).votes();
+    assert_eq!(voted.len(), 1);
+    cluster.node_mut(3).has_bodies = false;
+    cluster.restart(3);
+    assert!(cluster.node(3).votes().is_empty());
+    cluster.tell(3, first.author.0, cluster.keys.propose(&first)).unwrap();
+    assert!(cluster.node(3).votes().is_empty(), "nor when the proposal comes again");
+    cluster.feed(3, Input::Stored(first.id()));
+    assert_eq!(cluster.node(3).votes(), voted);
+}
+
 /// An epoch's first block follows the last one before it, in height and in time.
 #[test]
 fn an_epoch_begins_after_its_anchor() {
@@ -298,8 +316,10 @@ fn another_decision_halts_after_the_end() {
     }
     cluster.tell(3, 0, certificates(&cluster.keys.certify(&second), None)).unwrap();
     assert!(cluster.node(3).has_ended() && cluster.node(3).halted.is_none());
+    let said = cluster.node(3).said.len();
     let other = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[9]);
     let child = cluster.keys.block(2, &cluster.keys.certify(&other), 2, &[]);
     cluster.tell(3, 0, certificates(&cluster.keys.certify(&child), None)).unwrap();
     assert!(cluster.node(3).halted.is_some());
+    assert_eq!(cluster.node(3).said.len(), said, "nothing follows a halt");
 }

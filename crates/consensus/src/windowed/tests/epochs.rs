@@ -3,6 +3,7 @@
 use super::harness::*;
 use super::safe_values::{SafeValue, safe_values};
 use super::*;
+use crate::ProtocolView;
 use quorate_types::Recipients;
 
 /// The value that ends the epoch with a slot.
@@ -125,6 +126,25 @@ fn an_installed_stop_ends() {
     bench.feed(Input::Installed(record));
     assert_eq!(bench.machine.next_timeout(), None);
     assert!(!bench.accept(1, 10, A).says(is_vote));
+}
+
+/// Ended members show the last decision alone: one that the window has no room for, since a
+/// checkpoint is late here, is fetched as history however near it is.
+#[test]
+fn a_stop_beyond_the_window_is_fetched() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    (1..=240).for_each(|slot| drop(bench.decide(slot, A)));
+    let last = decided_stop(&bench, WINDOW + 4);
+    let target = last.id();
+    let outputs = bench.tell(2, Message::Decided(Box::new(last)));
+    assert_eq!(outputs.behind(), Some(target));
+    let fetched = |slot| decided(&bench.verifier, 1, value(slot, A));
+    let mut run: Vec<DecidedSlot> = (241..WINDOW + 4).map(fetched).collect();
+    run.push(decided_stop(&bench, WINDOW + 4));
+    let run = Run { decided: run, conflicts: false };
+    let outputs = bench.feed(Input::Run(Box::new(crate::VerifiedRun::Windowed(run))));
+    assert_eq!(outputs.decided().last(), Some(&(WINDOW + 4)));
+    assert!(bench.machine.has_block(BlockId::default()), "and nothing is missing then");
 }
 
 const ANCHOR: Anchor = Anchor { height: Height(300), proposed_at_ms: 5 };
