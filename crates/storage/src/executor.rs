@@ -325,6 +325,7 @@ impl Executor {
         }
 
         let mut clients = sorted.clients;
+        let kept_before = kept_results::kept_by(&clients);
         let mut answers = sorted.repeats;
         let mut leaves = Vec::with_capacity(outcomes.len());
         for ((index, request), results) in (0..).zip(&sorted.fresh).zip(outcomes) {
@@ -348,7 +349,7 @@ impl Executor {
         };
         if !clients.is_empty() && !mutants::active(Mutant::ForgetSessions) {
             let (height, bytes_max) = (block.height(), self.kept_bytes_max);
-            kept_results::store(transaction.as_mut(), height, &clients, bytes_max)?;
+            kept_results::store(transaction.as_mut(), height, &clients, kept_before, bytes_max)?;
         }
         let operations = sorted.fresh.iter().map(|request| request.operations.len() as u64).sum();
         let record = ExecutedRecord {

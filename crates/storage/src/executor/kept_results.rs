@@ -2,8 +2,9 @@
 //!
 //! A session alone keeps at most twice its window of results, 8 MiB; sessions are as many as there
 //! are keys. So all of them share a bound: beyond it the results of the sessions that were used
-//! least recently are dropped, of a session all. Their numbers stay completed: a repeat of a
-//! request takes no effect and gets no answer, as one that is older than the window.
+//! least recently are dropped, of a session all, and where those keep too little for what a height
+//! would keep, its own. Their numbers stay completed: a repeat of a request takes no effect and
+//! gets no answer, as one that is older than the window.
 //!
 //! Every replica drops the same at the same height. What a session itself takes stays for ever,
 //! some hundred bytes, as an account's nonce does in Ethereum: a signed request has no end, and
@@ -12,6 +13,7 @@
 use super::session::{self, CompletedResult, Session};
 use crate::StorageError;
 use crate::store::Transaction;
+use quorate_crypto::IdentityKey;
 use quorate_types::service::{KeyRange, StateError};
 use quorate_types::{ClientId, Height, Request};
 use std::collections::BTreeMap;
@@ -19,6 +21,9 @@ use std::ops::ControlFlow;
 
 /// Bytes of kept results of all sessions together.
 pub(super) const BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Sessions whose results a height may drop, or twice as many as it changed where that is more:
+/// what a height costs follows from what it orders, not from what was kept before it.
+const DROPPED_MIN: usize = 256;
 /// Begins the keys of sessions with results, in the order of their last use; alone, the key of the
 /// bytes that all of them take.
 const BY_USE: &[u8] = b"o";
@@ -73,6 +78,7 @@ impl ClientEntry {
         self.drop_results(transaction, request.client, gone)
     }
 
+    /// Drops the results of these numbers.
     fn drop_results(
         &mut self,
         transaction: &mut dyn Transaction,
@@ -91,55 +97,88 @@ impl ClientEntry {
     }
 }
 
-/// Stores the sessions that a height changed, and drops the results of others where all together
-/// exceed `bytes_max`.
+/// Bytes that these keep.
+pub(super) fn kept_by(clients: &BTreeMap<ClientId, ClientEntry>) -> u64 {
+    clients.values().map(|entry| entry.kept).fold(0, u64::saturating_add)
+}
+
+/// Stores the sessions that a height changed, which kept so many bytes before it, and drops results
+/// where all together exceed `bytes_max`.
 pub(super) fn store(
     transaction: &mut dyn Transaction,
     height: Height,
     changed: &BTreeMap<ClientId, ClientEntry>,
+    kept_before: u64,
     bytes_max: u64,
 ) -> Result<(), StorageError> {
-    let mut bytes = load_bytes(transaction)?;
+    let others = load_bytes(transaction)?.saturating_sub(kept_before);
+    let mut bytes = others.saturating_add(kept_by(changed));
     for (client, entry) in changed {
-        let before = ClientEntry::load(*client, |key| transaction.get(key))?;
-        bytes = bytes.saturating_sub(before.kept).saturating_add(entry.kept);
-        if before.used_at != Height(0) {
-            transaction.delete(&by_use(before.used_at, *client))?;
+        if entry.used_at != Height(0) {
+            transaction.delete(&by_use(entry.used_at, *client))?;
         }
         transaction.put(&by_use(height, *client), &[])?;
         let used = ClientEntry { used_at: height, ..*entry };
         transaction.put(&session::key(*client), &used.encode())?;
     }
-    while bytes > bytes_max {
-        bytes = bytes.saturating_sub(drop_least_recent(transaction)?);
+    if bytes > bytes_max {
+        bytes -= drop_sessions(transaction, changed, bytes - bytes_max)?;
     }
     Ok(transaction.put(BY_USE, &bytes.to_le_bytes())?)
 }
 
-/// Drops the results of the session that was used least recently; their bytes.
-fn drop_least_recent(transaction: &mut dyn Transaction) -> Result<u64, StorageError> {
-    let damaged = || StorageError::StateDamaged { entry: "order of sessions" };
-    let client = least_recent(transaction)?.ok_or_else(damaged)?;
+/// Drops the results of sessions that keep so many bytes or more, if those that it may drop do;
+/// returns how many.
+///
+/// The least recently used go first, but no more of them than a height may cost. Where that is not
+/// enough, since many keep little and this height keeps much, what it has just kept goes, of those
+/// that keep most.
+fn drop_sessions(
+    transaction: &mut dyn Transaction,
+    changed: &BTreeMap<ClientId, ClientEntry>,
+    excess: u64,
+) -> Result<u64, StorageError> {
+    let oldest = least_recent(transaction, DROPPED_MIN.max(2 * changed.len()))?;
+    let mut largest: Vec<(u64, ClientId)> =
+        changed.iter().map(|(client, entry)| (entry.kept, *client)).collect();
+    largest.sort_unstable_by(|one, other| other.cmp(one));
+    let mut dropped = 0;
+    let newest = largest.into_iter().map(|(_, client)| client);
+    for client in oldest.into_iter().chain(newest) {
+        if dropped >= excess {
+            break;
+        }
+        dropped += drop_session(transaction, client)?;
+    }
+    Ok(dropped)
+}
+
+/// Drops the results of a session; returns their bytes, none where it keeps none.
+fn drop_session(transaction: &mut dyn Transaction, client: ClientId) -> Result<u64, StorageError> {
     let mut entry = ClientEntry::load(client, |key| transaction.get(key))?;
-    transaction.delete(&by_use(entry.used_at, client))?;
     let bytes = entry.kept;
+    if entry.used_at == Height(0) {
+        return Ok(0);
+    }
+    transaction.delete(&by_use(entry.used_at, client))?;
     entry.drop_results(transaction, client, entry.session.kept())?;
     entry.used_at = Height(0);
     transaction.put(&session::key(client), &entry.encode())?;
     if bytes == 0 || entry.kept != 0 {
-        return Err(damaged());
+        return Err(StorageError::StateDamaged { entry: "order of sessions" });
     }
     Ok(bytes)
 }
 
-fn least_recent(transaction: &dyn Transaction) -> Result<Option<ClientId>, StateError> {
+/// The sessions with results that were used least recently, at most so many.
+fn least_recent(transaction: &dyn Transaction, most: usize) -> Result<Vec<ClientId>, StateError> {
     let (from, to) = ([BY_USE, &[0]].concat(), [BY_USE[0] + 1]);
-    let mut client = None;
+    let mut clients = Vec::new();
     transaction.scan(KeyRange { from: &from, to: Some(&to) }, &mut |key, _| {
-        client = key.last_chunk().copied().map(|id| ClientId(quorate_crypto::IdentityKey(id)));
-        ControlFlow::Break(())
+        clients.extend(key.last_chunk().map(|id| ClientId(IdentityKey(*id))));
+        if clients.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    Ok(client)
+    Ok(clients)
 }
 
 fn load_bytes(transaction: &dyn Transaction) -> Result<u64, StorageError> {

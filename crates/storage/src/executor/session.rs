@@ -74,9 +74,11 @@ impl Session {
         before..self.kept_from()
     }
 
-    /// Numbers whose results may be kept.
-    pub(super) fn kept(&self) -> std::ops::Range<u64> {
-        self.kept_from()..self.lowest.saturating_add(Self::WINDOW)
+    /// Numbers whose results are kept, unless they were dropped.
+    pub(super) fn kept(&self) -> impl Iterator<Item = u64> + use<> {
+        let Self { lowest, completed } = *self;
+        let ahead = (0..Self::WINDOW).filter(move |ahead| completed >> ahead & 1 == 1);
+        (self.kept_from()..lowest).chain(ahead.map(move |ahead| lowest + ahead))
     }
 
     fn kept_from(&self) -> u64 {

@@ -1,10 +1,12 @@
 use super::super::tests::{NEVER, block, named, open, sequences};
-use super::{BY_USE, ClientEntry, load_bytes, session};
+use super::{BY_USE, ClientEntry, DROPPED_MIN, load_bytes, session};
 use crate::StorageError;
 use crate::executor::Executor;
 use crate::store::{MemoryStore, Store};
+use bytes::Bytes;
 use proptest::prelude::*;
-use quorate_types::{ClientId, Height, Request};
+use quorate_crypto::IdentitySecret;
+use quorate_types::{ClientId, Height, NetworkId, Request};
 use std::collections::BTreeMap;
 
 /// Bytes of the one kind of result that these tests leave.
@@ -70,6 +72,40 @@ fn a_height_may_leave_more_than_is_kept() {
     assert_eq!(executed.answers.len(), 5, "answered, once");
     let repeats = executor.execute(&block(2, &all)).expect("works");
     assert_eq!((repeats.answers.len(), repeats.operations), (1, 0));
+}
+
+/// Results of so many operations of a client's first request.
+fn first_of(client: u8, number: u32, operations: usize) -> Request {
+    let mut seed = [client; 32];
+    seed[..4].copy_from_slice(&number.to_le_bytes());
+    let operations = vec![Bytes::from_static(b"!"); operations];
+    let secret = IdentitySecret::from_seed(seed);
+    Request::sign(&secret, NetworkId::default(), 0, &operations).expect("within limits")
+}
+
+/// Where many sessions keep little and a height would keep much, it costs so many sessions at most,
+/// and then keeps less.
+#[test]
+fn what_a_height_drops_is_bounded_by_what_it_orders() {
+    let mut executor = open(&MemoryStore::new(), &NEVER);
+    let few: Vec<Request> = (0..600).map(|number| first_of(1, number, 1)).collect();
+    executor.execute(&block(1, &few)).expect("works");
+    let keeps = |executor: &Executor, requests: &[Request]| {
+        let entries = requests.iter().map(|request| executor.session_entry(request.client));
+        entries.filter(|entry| entry.kept > 0).count()
+    };
+    assert_eq!(keeps(&executor, &few), 600);
+    let each = executor.session_entry(few[0].client).kept;
+    executor.kept_bytes_max = 600 * each;
+
+    let much: Vec<Request> = (0..40).map(|number| first_of(2, number, 256)).collect();
+    let executed = executor.execute(&block(2, &much)).expect("works");
+    assert_eq!(executed.answers.len(), 40, "answered, all of them");
+    assert_eq!(keeps(&executor, &few), 600 - DROPPED_MIN);
+    let kept = keeps(&executor, &much);
+    assert!(0 < kept && kept < 40, "{kept} of what was new");
+    let transaction = executor.store.begin().expect("begun");
+    assert!(load_bytes(transaction.as_ref()).expect("whole") <= 600 * each);
 }
 
 /// Requests of a few clients, some of them repeats, by height.
