@@ -23,6 +23,7 @@ mod ignored;
 mod input;
 pub mod jolteon;
 mod kind;
+mod last_times;
 pub mod leader;
 mod message;
 mod message_kind;

@@ -4,8 +4,8 @@
 //! its status every so often, and members that have what it lacks send it: a collector that leaves
 //! out one replica at each slot would otherwise stop them all, one after the other.
 
+use crate::last_times::LastTimes;
 use quorate_types::{ReplicaId, Time};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Statuses sent after a start, whether or not anything is known to be missing.
@@ -20,8 +20,8 @@ pub(super) struct Retransmission {
     owed: u32,
     ask_at: Option<Time>,
     turn: u32,
-    answered: BTreeMap<ReplicaId, Time>,
-    shown_changes: BTreeMap<ReplicaId, Time>,
+    answered: LastTimes,
+    shown_changes: LastTimes,
 }
 
 impl Retransmission {
@@ -33,8 +33,8 @@ impl Retransmission {
             owed: 0,
             ask_at: None,
             turn: 0,
-            answered: BTreeMap::new(),
-            shown_changes: BTreeMap::new(),
+            answered: LastTimes::default(),
+            shown_changes: LastTimes::default(),
         }
     }
 
@@ -99,31 +99,27 @@ impl Retransmission {
 
     /// Returns `true` if this member was answered within an eighth of the interval.
     pub(super) fn has_answered(&self, now: Time, to: ReplicaId) -> bool {
-        self.is_recent(&self.answered, now, to)
+        self.answered.is_within(now, to, self.every / 8)
     }
 
     /// Records an answer to a member.
     pub(super) fn note_answer(&mut self, now: Time, to: ReplicaId) {
-        self.answered.insert(to, now);
+        self.answered.note(now, to);
     }
 
     /// Returns `true` if view changes, which are large, were sent to this member within an eighth
     /// of the interval.
     pub(super) fn has_sent_view_changes(&self, now: Time, to: ReplicaId) -> bool {
-        self.is_recent(&self.shown_changes, now, to)
+        self.shown_changes.is_within(now, to, self.every / 8)
     }
 
     /// Records that view changes were sent to a member.
     pub(super) fn note_view_changes(&mut self, now: Time, to: ReplicaId) {
-        self.shown_changes.insert(to, now);
+        self.shown_changes.note(now, to);
     }
 
     /// Number of answers that are remembered.
     pub(super) fn len(&self) -> usize {
         self.answered.len() + self.shown_changes.len()
-    }
-
-    fn is_recent(&self, times: &BTreeMap<ReplicaId, Time>, now: Time, to: ReplicaId) -> bool {
-        times.get(&to).is_some_and(|at| now.since(*at) < self.every / 8)
     }
 }

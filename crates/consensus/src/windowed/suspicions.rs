@@ -2,11 +2,12 @@
 //!
 //! Each member measures that for itself, and what it measures may be its own link's fault. So a
 //! member that suspects says so and goes on, and a view ends when `f+1` do: one of them is honest.
-//! A member that left alone would sign nothing until others followed, which they need not ever do.
+//! A member that left alone would sign nothing until others followed, which they need not ever do;
+//! `f` liars that tell one member alone can still bring that about for it.
 
+use crate::last_times::LastTimes;
 use quorate_crypto::Bitmap;
 use quorate_types::{ReplicaId, Time};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Timeouts for which a suspicion counts: who still suspects says so at each decision, and views
@@ -20,7 +21,7 @@ const SAID_AGAIN_PART: u32 = 8;
 #[derive(Debug, Default)]
 pub(super) struct Suspicions {
     /// Time at which each member last said so.
-    said: BTreeMap<ReplicaId, Time>,
+    said: LastTimes,
 }
 
 impl Suspicions {
@@ -36,18 +37,17 @@ impl Suspicions {
 
     /// A member says that it suspects the primary.
     pub(super) fn note(&mut self, now: Time, member: ReplicaId) {
-        self.said.insert(member, now);
+        self.said.note(now, member);
     }
 
     /// Returns `true` if a member said so just now.
     pub(super) fn has_just_said(&self, now: Time, member: ReplicaId, timeout: Duration) -> bool {
-        self.said.get(&member).is_some_and(|at| now.since(*at) < timeout / SAID_AGAIN_PART)
+        self.said.is_within(now, member, timeout / SAID_AGAIN_PART)
     }
 
     /// Those of `members` whose suspicion counts.
     pub(super) fn by(&self, now: Time, timeout: Duration, members: usize) -> Bitmap {
-        let lasts = COUNTS_FOR_TIMEOUTS * timeout;
-        let recent = self.said.iter().filter(|(_, at)| now.since(**at) <= lasts);
-        Bitmap::from_indices(members, recent.map(|(member, _)| member.index()))
+        let recent = self.said.since(now, COUNTS_FOR_TIMEOUTS * timeout);
+        Bitmap::from_indices(members, recent.map(ReplicaId::index))
     }
 }
