@@ -68,16 +68,26 @@ impl ExecutionCertificate {
     /// # Errors
     /// [`Rejected::BelowThreshold`] and [`Rejected::BadSignature`].
     pub fn check(&self, committee: &Committee) -> Result<(), Rejected> {
-        let enough = committee.is_enough(Purpose::Execute, &self.certificate);
-        if !enough && !mutants::active(Mutant::ExecutedByFew) {
-            return Err(Rejected::BelowThreshold);
-        }
-        let (scheme, _) = committee.scheme(Purpose::Execute);
         let statement = self.header.statement(committee.scope());
-        scheme
-            .verify(&statement, &self.certificate)
-            .map_err(|_| Rejected::BadSignature("an execution certificate"))
+        let what = ("an execution certificate", Mutant::ExecutedByFew);
+        check_certificate(committee, Purpose::Execute, &statement, &self.certificate, what)
     }
+}
+
+/// Checks a certificate as a whole: weight, then signature (★). `what` names it, with the mutant
+/// that leaves the weight out.
+pub(crate) fn check_certificate(
+    committee: &Committee,
+    purpose: Purpose,
+    statement: &[u8],
+    certificate: &Certificate,
+    what: (&'static str, Mutant),
+) -> Result<(), Rejected> {
+    if !committee.is_enough(purpose, certificate) && !mutants::active(what.1) {
+        return Err(Rejected::BelowThreshold);
+    }
+    let (scheme, _) = committee.scheme(purpose);
+    scheme.verify(statement, certificate).map_err(|_| Rejected::BadSignature(what.0))
 }
 
 /// The bytes that a member signs once its state at `height` may replace all before it.
@@ -104,17 +114,9 @@ impl CheckpointCertificate {
     /// # Errors
     /// [`Rejected::BelowThreshold`] and [`Rejected::BadSignature`].
     pub fn check(&self, committee: &Committee) -> Result<(), Rejected> {
-        let enough = committee.is_enough(Purpose::Checkpoint, &self.certificate);
-        if !enough && !mutants::active(Mutant::CheckpointByFew) {
-            return Err(Rejected::BelowThreshold);
-        }
-        let (scheme, _) = committee.scheme(Purpose::Checkpoint);
-        scheme
-            .verify(
-                &checkpoint_statement(committee.scope(), self.height, self.root),
-                &self.certificate,
-            )
-            .map_err(|_| Rejected::BadSignature("a checkpoint's certificate"))
+        let statement = checkpoint_statement(committee.scope(), self.height, self.root);
+        let what = ("a checkpoint's certificate", Mutant::CheckpointByFew);
+        check_certificate(committee, Purpose::Checkpoint, &statement, &self.certificate, what)
     }
 }
 

@@ -118,32 +118,38 @@ impl fmt::Display for BlockId {
     }
 }
 
-/// Name of one deployment for ever: the hash of its genesis committee file
-/// ([`CommitteeFile::network_id`](crate::CommitteeFile::network_id)). It is part of everything that
-/// is signed, so nothing signed for one network is good on another. In files 64 hex digits.
-#[derive(
-    Clone,
-    Copy,
-    Default,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    BorshSerialize,
-    BorshDeserialize,
-    Serialize,
-    Deserialize,
-)]
-#[serde(try_from = "String", into = "String")]
-pub struct NetworkId(pub [u8; 32]);
+macro_rules! hash_id {
+    ($(#[$attribute:meta])* $name:ident) => {
+        $(#[$attribute])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
+            BorshSerialize, BorshDeserialize,
+        )]
+        pub struct $name(pub [u8; 32]);
 
-impl fmt::Display for NetworkId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
-    }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&hex::encode(self.0))
+            }
+        }
+    };
 }
+
+hash_id!(
+    /// Name of one deployment for ever: the hash of its genesis committee file
+    /// ([`CommitteeFile::network_id`](crate::CommitteeFile::network_id)). It is part of everything
+    /// that is signed, so nothing signed for one network is good on another. In files 64 hex
+    /// digits.
+    #[derive(Serialize, Deserialize)]
+    #[serde(try_from = "String", into = "String")]
+    NetworkId
+);
+hash_id!(
+    /// Name of one epoch of one network: the hash of how it began
+    /// ([`HandOver::begins`](crate::HandOver::begins)). Votes name it (★): two epochs of one number
+    /// that began otherwise share no signature.
+    EpochId
+);
 
 impl From<NetworkId> for String {
     fn from(id: NetworkId) -> Self {
@@ -171,30 +177,6 @@ impl TryFrom<String> for NetworkId {
 
     fn try_from(text: String) -> Result<Self, NotANetwork> {
         text.parse()
-    }
-}
-
-/// Name of one epoch of one network: the hash of how it began
-/// ([`HandOver::begins`](crate::HandOver::begins)). Votes name it (★): two epochs of one number
-/// that began otherwise share no signature.
-#[derive(
-    Clone,
-    Copy,
-    Default,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    BorshSerialize,
-    BorshDeserialize,
-)]
-pub struct EpochId(pub [u8; 32]);
-
-impl fmt::Display for EpochId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Hand-over with the signatures that make it hold.
 
+use crate::executed::check_certificate;
 use crate::{Committee, HandOver, Purpose, Rejected};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::Certificate;
-use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::mutants::Mutant;
 use std::hash::{Hash, Hasher};
 
 /// A hand-over that a quorum of the epoch that ended signed. Its content identifies it, never its
@@ -23,14 +24,9 @@ impl SignedHandOver {
     /// # Errors
     /// [`Rejected::BelowThreshold`] and [`Rejected::BadSignature`].
     pub fn check(&self, ended: &Committee) -> Result<(), Rejected> {
-        let enough = ended.is_enough(Purpose::Checkpoint, &self.certificate);
-        if !enough && !mutants::active(Mutant::HandOverByFew) {
-            return Err(Rejected::BelowThreshold);
-        }
-        let (scheme, _) = ended.scheme(Purpose::Checkpoint);
-        scheme
-            .verify(&self.content.statement(ended.scope()), &self.certificate)
-            .map_err(|_| Rejected::BadSignature("a hand-over"))
+        let statement = self.content.statement(ended.scope());
+        let what = ("a hand-over", Mutant::HandOverByFew);
+        check_certificate(ended, Purpose::Checkpoint, &statement, &self.certificate, what)
     }
 }
 
