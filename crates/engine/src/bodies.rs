@@ -32,6 +32,8 @@ const QUESTIONS_PER_MEMBER_MAX: usize = 2;
 const HEARSAY_ATTEMPTS: u32 = 8;
 /// Most names wanted on one member's hearsay.
 const HEARSAY_MAX: usize = 64;
+/// Waiting bodies that one judgement of a primary looks at.
+const WAITING_MAX: usize = 1_024;
 /// Decided names remembered, so that a late copy does not become pending again.
 const DECIDED_KEPT: usize = 65_536;
 
@@ -212,16 +214,19 @@ impl Bodies {
         held.filter(|held| held.stored).map(|held| (held.body.reference.author, held.since))
     }
 
-    /// The same of those that are pending at enough members (`is_shared`), in the order of their
-    /// arrival, but for those that are decided now.
+    /// The same of those that are pending at enough members (`is_shared`) and came before a time, in
+    /// the order of their arrival, but for those that are decided now. The oldest are looked at, at
+    /// most [`WAITING_MAX`].
     pub(crate) fn left_waiting(
         &self,
         decided: &Payload,
+        before: Time,
         is_shared: impl Fn(&Bitmap) -> bool,
     ) -> impl Iterator<Item = (ReplicaId, Time)> {
         let ordered: BTreeSet<BodyRef> = decided.bodies.iter().copied().collect();
         let held = self.pending.values().filter_map(|name| self.held.get(name));
-        let left = held.filter(move |held| !ordered.contains(&held.body.reference));
+        let oldest = held.take_while(move |held| held.since < before).take(WAITING_MAX);
+        let left = oldest.filter(move |held| !ordered.contains(&held.body.reference));
         let shared = left.filter(move |held| is_shared(&held.announced));
         shared.map(|held| (held.body.reference.author, held.since))
     }

@@ -28,8 +28,6 @@ const ALLOWANCE_MIN_PART: u32 = 8;
 /// that uses the allowance up, or a committee that needs it, does not have it changed; one whose
 /// load comes and goes pays a view change for each of these runs at most.
 const GOOD_RUN_TIMEOUTS: u32 = 64;
-/// Bodies that wait and are looked at, the oldest ones.
-const LATE_MAX: usize = 1_024;
 
 /// Waits under the present primary, and what is allowed.
 #[derive(Debug)]
@@ -87,25 +85,31 @@ impl PrimaryDelay {
         }
     }
 
-    /// Returns `true` if bodies wait longer than they may, over a whole timeout of this view;
-    /// `waiting` are those that others hold too, oldest first. Looks once in a while.
+    /// Time before which a waiting body came that waits longer than it may, if the primary is to be
+    /// judged now: once in a while, after a whole timeout of this view.
+    pub(crate) fn judges(&self, now: Time) -> Option<Time> {
+        let every = self.timeout / ALLOWANCE_MIN_PART;
+        let began = self.since?;
+        let is_early = now.since(began) < self.timeout
+            || self.judged_at.is_some_and(|at| now.since(at) < every);
+        (!is_early).then(|| now - self.allowance)
+    }
+
+    /// Returns `true` if bodies wait longer than they may, if the primary is to be judged now;
+    /// `waiting` are those that others hold too, oldest first.
     pub(crate) fn is_too_long(
         &mut self,
         now: Time,
         waiting: impl Iterator<Item = (ReplicaId, Time)>,
         weights: &Weights,
     ) -> bool {
-        let Some(began) = self.since.filter(|began| now.since(*began) >= self.timeout) else {
+        let Some(began) = self.since.filter(|_| self.judges(now).is_some()) else {
             return false;
         };
-        let every = self.timeout / ALLOWANCE_MIN_PART;
-        if self.judged_at.is_some_and(|at| now.since(at) < every) {
-            return false;
-        }
         self.judged_at = Some(now);
         let mut waits = self.waits.clone();
         let ages = waiting.map(|(author, since)| (author, now.since(since.max(began))));
-        for (author, age) in ages.take(LATE_MAX).take_while(|(_, age)| *age > self.allowance) {
+        for (author, age) in ages.take_while(|(_, age)| *age > self.allowance) {
             observe(&mut waits, author, age);
         }
         let judged = self.judged(&waits, weights);

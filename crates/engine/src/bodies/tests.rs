@@ -99,7 +99,7 @@ fn what_others_hold_too_is_left_waiting() {
     [one, two, unstored].iter().for_each(|name| bodies.announced(name, ReplicaId(2)));
     let left = |bodies: &Bodies, names: Vec<BodyRef>| -> Vec<(ReplicaId, Time)> {
         let decided = Payload::new(Height(1), 0, names);
-        bodies.left_waiting(&decided, |announced| announced.contains(2)).collect()
+        bodies.left_waiting(&decided, Time(9), |announced| announced.contains(2)).collect()
     };
     assert_eq!(left(&bodies, vec![]), [(ReplicaId(1), Time(1)), (ReplicaId(2), Time(2))]);
     assert_eq!(left(&bodies, vec![one]), [(ReplicaId(2), Time(2))]);

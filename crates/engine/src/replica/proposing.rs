@@ -114,7 +114,8 @@ impl Replica {
     fn delays(&mut self, now: Time, decided: &Payload) -> bool {
         let (committee, own) = (self.config.verifier.committee(), self.config.id);
         let is_shared = |announced: &Bitmap| is_shared(committee, own, announced);
-        let waiting = self.bodies.left_waiting(decided, is_shared);
+        let Some(before) = self.primary_delay.judges(now) else { return false };
+        let waiting = self.bodies.left_waiting(decided, before, is_shared);
         self.primary_delay.is_too_long(now, waiting, committee.weights())
     }
 }
