@@ -4,7 +4,7 @@ use super::messages::{Block, PhaseVote, Proposal, Qc, Tc, Vote};
 use super::rules::Phase;
 use crate::block_tree::TreeBlock;
 use borsh::{BorshDeserialize, BorshSerialize};
-use quorate_types::{BlockId, Epoch, View};
+use quorate_types::{BlockId, EpochId, View};
 use std::io::{self, Read, Write};
 
 /// A decided block with the certificate that decided it: itself or a descendant. A stop block's
@@ -37,8 +37,8 @@ impl DecidedBlock {
 /// Promises that a replica must never forget (★), as one record.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SafetyRecord {
-    /// The epoch of these promises.
-    pub epoch: Epoch,
+    /// The epoch of these promises, by how it began (★).
+    pub epoch: EpochId,
     /// No vote in this view or before.
     pub voted_view: View,
     /// The last vote, to send it again byte for byte.

@@ -96,7 +96,7 @@ impl Chained {
     /// The state of a decided height came from other members: that height is the root now, and what
     /// was decided on the way there is skipped. Promises stay as they are.
     pub(super) fn on_installed(&mut self, now: Time, record: &Bytes) {
-        let record: DecidedBlock = match decode("an installed height's record", record) {
+        let record = match self.decode_decided("an installed height's record", record) {
             Ok(record) => record,
             Err(reason) => {
                 self.halted = true;
@@ -138,13 +138,13 @@ impl Chained {
         decided: &[Bytes],
     ) -> Result<(), String> {
         if let Some(executed) = executed {
-            let record: DecidedBlock = decode("the executed height's record", executed)?;
+            let record = self.decode_decided("the executed height's record", executed)?;
             // What was decided before it is not known by view any more.
             self.decided.clear();
             self.restore_root(now, &record);
         }
         for bytes in decided {
-            let record: DecidedBlock = decode("a decided record", bytes)?;
+            let record = self.decode_decided("a decided record", bytes)?;
             if record.block.parent() != self.tree.root().id {
                 return Err(format!(
                     "decided height {} does not extend the one before it",
@@ -165,6 +165,15 @@ impl Chained {
         Ok(())
     }
 
+    /// Decodes the record of a block that was decided in this epoch.
+    fn decode_decided(&self, what: &str, bytes: &Bytes) -> Result<DecidedBlock, String> {
+        let record: DecidedBlock = decode(what, bytes)?;
+        if record.block.epoch != self.verifier.committee().epoch_id() {
+            return Err(format!("{what} is of epoch {}, not of this one", record.block.epoch));
+        }
+        Ok(record)
+    }
+
     fn restore_root(&mut self, now: Time, record: &DecidedBlock) {
         self.decided.insert(record.block.view, record.block.id());
         self.tree.reset(Root::of(&record.block));
@@ -178,8 +187,8 @@ impl Chained {
     }
 
     fn restore_promises(&mut self, record: SafetyRecord) -> Result<(), String> {
-        if record.epoch != self.verifier.committee().epoch() {
-            return Err(format!("the safety record is of epoch {}", record.epoch));
+        if record.epoch != self.verifier.committee().epoch_id() {
+            return Err(format!("the safety record is of epoch {}, not of this one", record.epoch));
         }
         let rules = self.verifier.rules();
         let same = record.lock.is_some() == rules.locks;

@@ -248,7 +248,7 @@ impl Chained {
         let chains = self.tree.chains(&self.indispensable());
         let blocks = chains.iter().map(|block| block.as_ref().clone()).collect();
         let record = SafetyRecord {
-            epoch: self.verifier.committee().epoch(),
+            epoch: self.verifier.committee().epoch_id(),
             voted_view: self.voted_view,
             last_vote: self.last_vote.clone(),
             high_qc: self.high_qc.clone(),

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_types::executed::CheckpointCertificate;
 use quorate_types::machine::{Record, RecordKind};
-use quorate_types::{Epoch, Height, Payload, View};
+use quorate_types::{EpochId, Height, Payload, View};
 
 /// Promises of a replica about its views (★), durable before it signs anything in them.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ViewRecord {
-    /// Epoch of these promises.
-    pub epoch: Epoch,
+    /// Epoch of these promises, by how it began (★).
+    pub epoch: EpochId,
     /// Lowest view in which it still signs.
     pub view: View,
     /// `true` until that view has begun: only view changes are signed before.
@@ -35,8 +35,8 @@ impl ViewRecord {
 /// Promises of a replica about one slot (★), durable before its votes for that slot leave.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SlotRecord {
-    /// Epoch of these promises.
-    pub epoch: Epoch,
+    /// Epoch of these promises, by how it began (★).
+    pub epoch: EpochId,
     /// Slot that they are about.
     pub slot: Height,
     /// Last proposal that it voted for: no other gets its vote in that view.

@@ -8,7 +8,7 @@ use crate::Output;
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::Halt;
-use quorate_types::{BodyRef, Epoch, Height, Kind, Payload, Recipients, Time};
+use quorate_types::{BodyRef, EpochId, Height, Kind, Payload, Recipients, Time};
 use std::collections::BTreeSet;
 
 impl Windowed {
@@ -50,7 +50,7 @@ impl Windowed {
         executed: Option<&Bytes>,
         decided: &[Bytes],
     ) -> Result<(), String> {
-        let epoch = self.verifier.committee().epoch();
+        let epoch = self.verifier.committee().epoch_id();
         if let Some(bytes) = safety.filter(|_| !mutants::active(Mutant::WindowedAmnesia)) {
             self.restore_view(decode(bytes, "view record")?, epoch)?;
         }
@@ -60,16 +60,20 @@ impl Windowed {
         for (index, bytes) in executed.into_iter().chain(decided).enumerate() {
             let record: DecidedSlot = decode(bytes, "decided record")?;
             let height = record.payload.header.height;
-            if index > 0 && height != self.decided.next() {
+            let is_executed = index < executed.iter().len();
+            if height <= self.verifier.anchor().height {
+                return Err(format!("height {height} is of an epoch before this one"));
+            }
+            if !is_executed && height != self.decided.next() {
                 return Err(format!("height {height} follows {}", self.decided));
             }
-            self.restore_decided(record, executed.is_some() && index == 0);
+            self.restore_decided(record, is_executed);
         }
         self.next = self.base.max(self.last_accepted()).max(self.window.stable).next();
         Ok(())
     }
 
-    fn restore_view(&mut self, record: ViewRecord, epoch: Epoch) -> Result<(), String> {
+    fn restore_view(&mut self, record: ViewRecord, epoch: EpochId) -> Result<(), String> {
         same_epoch(record.epoch, epoch)?;
         self.view = record.view;
         self.in_view_change = record.in_view_change;
@@ -84,7 +88,7 @@ impl Windowed {
         Ok(())
     }
 
-    fn restore_slot(&mut self, record: SlotRecord, epoch: Epoch) -> Result<(), String> {
+    fn restore_slot(&mut self, record: SlotRecord, epoch: EpochId) -> Result<(), String> {
         same_epoch(record.epoch, epoch)?;
         if !record.is_complete() {
             return Err(format!("slot {} is prepared without its value", record.slot));
@@ -178,6 +182,6 @@ fn decode<T: borsh::BorshDeserialize>(bytes: &Bytes, what: &str) -> Result<T, St
     borsh::from_slice(bytes).map_err(|error| format!("a {what} does not decode: {error}"))
 }
 
-fn same_epoch(found: Epoch, epoch: Epoch) -> Result<(), String> {
+fn same_epoch(found: EpochId, epoch: EpochId) -> Result<(), String> {
     if found == epoch { Ok(()) } else { Err(format!("a record of epoch {found}, not {epoch}")) }
 }

@@ -8,7 +8,7 @@ use super::slot_votes::SlotVotes;
 use super::values::{Path, PrePrepare, Proof, Proposal, SlotCertificate, digest_of};
 use quorate_crypto::Digest;
 use quorate_types::machine::Record;
-use quorate_types::{Epoch, Height, Payload, Time, View};
+use quorate_types::{EpochId, Height, Payload, Time, View};
 use std::collections::BTreeMap;
 
 /// Payloads kept of one slot: of more that a faulty primary makes up, those without a vote or
@@ -143,7 +143,7 @@ impl Slot {
     }
 
     /// Record of the promises about it.
-    pub(super) fn record(&self, epoch: Epoch, slot: Height) -> Record {
+    pub(super) fn record(&self, epoch: EpochId, slot: Height) -> Record {
         let promised = self
             .accepted
             .map(|(_, digest)| digest)

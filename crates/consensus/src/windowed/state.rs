@@ -184,7 +184,7 @@ impl Windowed {
     /// ★ Promises about views are durable before anything that follows from them leaves.
     pub(super) fn persist_view(&mut self) {
         let record = ViewRecord {
-            epoch: self.verifier.committee().epoch(),
+            epoch: self.verifier.committee().epoch_id(),
             view: self.view,
             in_view_change: self.in_view_change,
             base: self.base,
@@ -195,7 +195,7 @@ impl Windowed {
 
     /// ★ Promises about a slot are durable before the votes that follow.
     pub(super) fn persist_slot(&mut self, slot: Height) {
-        let epoch = self.verifier.committee().epoch();
+        let epoch = self.verifier.committee().epoch_id();
         if let Some(known) = self.window.get(slot) {
             self.outputs.push_back(Output::Persist(known.record(epoch, slot)));
         }

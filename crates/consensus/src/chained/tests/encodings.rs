@@ -54,7 +54,7 @@ const GOLDEN: [&str; 9] = [
     "c666d55f7bdc0441201568e6467d23e91ad4f99cac1c19c19e8c1614f2e43738",
     "aa11c528fe796143175b17bd07eb05f2ae36a372234111ded2146175199f8f5d",
     "3fe1d80bf2c8900113d13c56604dbfccb35076336df4b67a2735c109347c4fd1",
-    "57d3472ff67d3b5d650a60d92df9b7800c186117bcbc6d3f8dc31d0b48209b37",
+    "d3fbc6bcd272c0479c35c3607ed329e89c5ac40d8a9a8d37e77a992af535d986",
 ];
 
 /// Statements of each kind are of one width, and start with kind, network and epoch.

@@ -7,7 +7,8 @@ use crate::chained::{Block, DecidedBlock, Message, Run, verify_run};
 use crate::{Input, ProtocolKind, ProtocolView, Rule, VerifiedRun};
 use bytes::Bytes;
 use quorate_crypto::{Digest, hash};
-use quorate_types::{Anchor, Height, Payload, Rejected};
+use quorate_types::machine::Halt;
+use quorate_types::{Anchor, EpochId, Height, Payload, Rejected};
 
 fn change() -> Digest {
     hash(b"a change")
@@ -283,6 +284,24 @@ fn a_change_is_checked_again_after_a_restart() {
     assert!(cluster.node(3).votes().is_empty(), "nor when the proposal comes again");
     cluster.feed(3, Input::Stored(first.id()));
     assert_eq!(cluster.node(3).votes(), voted);
+}
+
+/// A record of a block that another epoch decided stops the replica, executed or not.
+#[test]
+fn another_epochs_record_is_refused_at_the_start() {
+    let restarts: [fn(&mut Cluster); 2] = [|c| c.restart(2), |c| c.restart_executed(2)];
+    for restart in restarts {
+        let mut cluster = Cluster::new();
+        cluster.submit(1);
+        cluster.run("the first", |c| c.all_decided(&[1])).unwrap();
+        let records = &mut cluster.node_mut(2).records;
+        let mut last: DecidedBlock = borsh::from_slice(&records.pop().expect("one")).unwrap();
+        last.block.epoch = EpochId([9; 32]);
+        records.push(Bytes::from(encode(&last)));
+        restart(&mut cluster);
+        let halted = cluster.node(2).halted.clone();
+        assert!(matches!(halted, Some(Halt::CorruptRecovery(_))), "{halted:?}");
+    }
 }
 
 /// An epoch's first block follows the last one before it, in height and in time.

@@ -225,7 +225,7 @@ fn a_record_that_is_not_ours_halts() {
     let mut cluster = Cluster::new();
     cluster.submit(7);
     let mut promises = cluster.node(0).promises().expect("it proposed");
-    promises.epoch = quorate_types::Epoch(9);
+    promises.epoch = quorate_types::EpochId([9; 32]);
     let foreign = Bytes::from(borsh::to_vec(&promises).unwrap());
     for safety in [foreign, Bytes::from_static(b"torn")] {
         let mut cluster = Cluster::new();

@@ -31,5 +31,5 @@ const GOLDEN: [(&str, &str); 4] = [
         "e65fd1ff33363d48d23943afb3cc5de40388e8e59b3748ca59fc0bf33a5b9140",
     ),
     ("vote", "b9719d6938e7f8945c513ea188b31b080407a0f827e18e00474cd5f44dddd4c7"),
-    ("safety record", "05568d2fa83b284f029d0f57adc094852d495d40d4ecfa4f5b168515e8b45f0c"),
+    ("safety record", "ba4365bbe875d32116c612721e4071847d628a5bd906f40a651d8f06bda48340"),
 ];

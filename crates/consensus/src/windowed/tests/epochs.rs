@@ -118,6 +118,43 @@ fn an_end_survives_a_restart() {
     }
 }
 
+/// Records of decided slots name no epoch: those up to the anchor are not of this one, and each
+/// follows the one before it.
+#[test]
+fn a_start_takes_records_of_its_own_epoch_alone() {
+    let verifier = verifier_after(ProtocolKind::Pbft, ANCHOR);
+    let start = |executed: &[u64], after: &[u64]| {
+        let record = |slot: &u64| decided(&verifier, 1, value(*slot, A)).encode();
+        let machine = replica(&verifier, 0);
+        let mut bench = Bench { machine, verifier: Arc::clone(&verifier), now: Time(0) };
+        let (executed, after) = (executed.first().map(record), after.iter().map(record).collect());
+        let outputs = bench.recover(None, Vec::new(), executed, after);
+        (outputs.halt().is_none(), outputs.decided())
+    };
+    assert_eq!(start(&[], &[301, 302]), (true, vec![301, 302]));
+    assert_eq!(start(&[305], &[306]), (true, vec![306]));
+    for (executed, after) in
+        [(&[][..], &[300][..]), (&[300], &[301]), (&[], &[302]), (&[301], &[303]), (&[], &[1])]
+    {
+        assert!(!start(executed, after).0, "{executed:?} and {after:?}");
+    }
+}
+
+/// ★ After a restart a vote for a stop slot is said again once its change was checked again.
+#[test]
+fn a_change_is_checked_again_after_a_restart() {
+    for protocol in ProtocolKind::WINDOWED {
+        let mut bench = Bench::new(protocol, 0);
+        bench.tell(1, pre_prepare(&bench.verifier, 1, stop(1)));
+        let stored = bench.feed(Input::Stored(BlockId(digest_of(&stop(1)))));
+        assert!(stored.says(is_vote), "{protocol}");
+        let slots = stored.slot_records();
+        let (mut bench, outputs) = Bench::restarted(protocol, 0, None, &slots);
+        assert!(!outputs.says(is_vote), "{protocol}");
+        assert!(outputs.wants_bodies(), "{protocol}");
+    }
+}
+
 /// A snapshot of the last height ends the epoch too.
 #[test]
 fn an_installed_stop_ends() {

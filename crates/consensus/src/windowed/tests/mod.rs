@@ -30,8 +30,9 @@ use crate::{Input, Liveness, Output, ProposalKey, ProtocolConfig, ProtocolKind, 
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Dealing, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret, hash};
 use quorate_types::{
-    Anchor, BlockId, Committee, CommitteeFile, Epoch, Groups, Height, Kind, Machine, Member,
-    Payload, Peer, Purpose, Rejected, ReplicaId, Time, Verified, Verify, View, Weights, deal_keys,
+    Anchor, BlockId, Committee, CommitteeFile, Epoch, EpochId, Groups, Height, Kind, Machine,
+    Member, Payload, Peer, Purpose, Rejected, ReplicaId, Time, Verified, Verify, View, Weights,
+    deal_keys,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,6 +50,11 @@ fn verifier(protocol: ProtocolKind) -> Arc<Verifier> {
 
 fn verifier_of(protocol: ProtocolKind, members: u8, redundancy: u64) -> Arc<Verifier> {
     verifier_with(protocol, &committee_file(members, redundancy))
+}
+
+/// Epoch of a committee of four.
+fn epoch() -> EpochId {
+    verifier(ProtocolKind::Pbft).committee().epoch_id()
 }
 
 /// Of an epoch that begins after this height.

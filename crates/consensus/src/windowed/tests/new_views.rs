@@ -413,7 +413,7 @@ fn a_later_new_view_outlives_the_beginning_of_an_earlier_one() {
 #[test]
 fn a_primary_does_not_begin_its_view_again() {
     let record = ViewRecord {
-        epoch: Epoch(1),
+        epoch: epoch(),
         view: View(2),
         in_view_change: false,
         base: Height(0),

@@ -8,7 +8,7 @@ use quorate_types::{BlockId, BodyRef, Recipients};
 
 fn view_record(view: u64, in_view_change: bool, base: u64) -> ViewRecord {
     ViewRecord {
-        epoch: Epoch(1),
+        epoch: epoch(),
         view: View(view),
         in_view_change,
         base: Height(base),
@@ -19,7 +19,7 @@ fn view_record(view: u64, in_view_change: bool, base: u64) -> ViewRecord {
 /// Record of slot 1 with A accepted in view 1.
 fn accepted_in_view_1() -> SlotRecord {
     SlotRecord {
-        epoch: Epoch(1),
+        epoch: epoch(),
         slot: Height(1),
         accepted: Some((View(1), at(1, 1, A).digest)),
         prepared: None,
@@ -169,7 +169,7 @@ fn records_that_are_not_ours_halt() {
         }
     };
     assert!(halts(Bytes::from_static(b"torn")).contains("does not decode"));
-    let foreign = ViewRecord { epoch: Epoch(2), ..view_record(1, false, 0) };
+    let foreign = ViewRecord { epoch: EpochId([2; 32]), ..view_record(1, false, 0) };
     assert!(halts(foreign.encode().bytes).contains("of epoch"));
 }
 

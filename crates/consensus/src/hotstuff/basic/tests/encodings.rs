@@ -38,5 +38,5 @@ const GOLDEN: [(&str, &str); 8] = [
     ("commit vote", "8e7cc63bfadc894bb91ee0de231445e63f77b43ed3e6092ca0f169754ced8edd"),
     ("precommitQC", "f5e9db49eaed9ec05022f511922967a203e841b3002e6e986292d55dc6bc5320"),
     ("new-view", "1490576146999a6daf106046b2a5a6a6032516d1c8eddad0fec8af384ad55851"),
-    ("safety record", "2ac73906950a43580dcd2e638ee3fe963f42a4e0a79c9297d41a9c6191e08f83"),
+    ("safety record", "cd1b3b5a3016055020110b69bddd3d0c6e2cb11f4314b0526d3ac1ae3858716c"),
 ];
