@@ -336,8 +336,10 @@ pub enum Mutant {
     PayAnyIssuer,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
-    /// Windowed protocols: one member's suspicion ends a view.
+    /// Windowed protocols: a primary that one member suspects is suspected by all.
     SuspicionOfOne,
+    /// Windowed protocols: `f+1` members' suspicions shown to one member make it leave its view.
+    LeaveByFewSuspicions,
     /// Engine: a stable leader is kept however long bodies wait for it.
     KeepSlowPrimary,
     /// A pre-prepare, with its primary's vote, is taken from whoever sends it.

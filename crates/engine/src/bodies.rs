@@ -214,9 +214,9 @@ impl Bodies {
         held.filter(|held| held.stored).map(|held| (held.body.reference.author, held.since))
     }
 
-    /// The same of those that are pending at enough members (`is_shared`) and came before a time, in
-    /// the order of their arrival, but for those that are decided now. The oldest are looked at, at
-    /// most [`WAITING_MAX`].
+    /// The same of those that are pending at enough members (`is_shared`) and came before a time,
+    /// in the order of their arrival, but for those that are decided now. The oldest are looked
+    /// at, at most [`WAITING_MAX`].
     pub(crate) fn left_waiting(
         &self,
         decided: &Payload,

@@ -105,8 +105,8 @@
 //!   members that moved on may be lost. It doubles for each failed view, but for the first failure
 //!   of each of `f` members, for which a longer wait would not help.
 //! - *Two signed values of a primary are shown to everybody* and end its view at once. Members that
-//!   find it slow, or that it passes bodies over, say so and go on, and `f+1` of them end its view
-//!   (`suspicions`). Nothing that is safe depends on when a view ends.
+//!   find it slow, or that it passes bodies over, say so and go on; where `f+1` do all do, and
+//!   `n−f` end its view (`suspicions`). Nothing that is safe depends on when a view ends.
 //! - *A proof is durable when its slot is delivered*, not when it comes: decisions stand on the
 //!   promises of a quorum.
 //! - *Checkpoints are made by the engine*, by shares to everybody every 128 heights, over the

@@ -1,12 +1,12 @@
 //! Suspicions of a primary that is no better than it must be: it passes bodies over, or is slow.
 //!
 //! Each member measures that for itself, and what it measures may be its own link's fault. So a
-//! member that suspects says so and goes on, and a view ends when `f+1` do: one of them is honest.
-//! A member that left alone would sign nothing until others followed, which they need not ever do;
-//! `f` liars that tell one member alone can still bring that about for it.
+//! member that suspects says so and goes on. Whoever hears it of `f+1` others says so too, since one
+//! of them is honest; `n−f` end the view, the primary's own word among them. A member that left
+//! alone would sign nothing until others followed, which they need not ever do: of those that it
+//! left by, `f+1` are honest and told all, so that all say so, and all leave.
 
 use crate::last_times::LastTimes;
-use quorate_crypto::Bitmap;
 use quorate_types::{ReplicaId, Time};
 use std::time::Duration;
 
@@ -45,9 +45,8 @@ impl Suspicions {
         self.said.is_within(now, member, timeout / SAID_AGAIN_PART)
     }
 
-    /// Those of `members` whose suspicion counts.
-    pub(super) fn by(&self, now: Time, timeout: Duration, members: usize) -> Bitmap {
-        let recent = self.said.since(now, COUNTS_FOR_TIMEOUTS * timeout);
-        Bitmap::from_indices(members, recent.map(ReplicaId::index))
+    /// Members whose suspicion counts.
+    pub(super) fn by(&self, now: Time, timeout: Duration) -> impl Iterator<Item = ReplicaId> {
+        self.said.since(now, COUNTS_FOR_TIMEOUTS * timeout)
     }
 }

@@ -76,12 +76,10 @@ impl Windowed {
 
     /// The engine finds that the primary is slow or passes bodies over: all are told.
     pub(super) fn on_primary_suspected(&mut self, now: Time) {
-        let (own, timeout) = (self.id(), self.config.timeout);
-        let has_had_time = now.since(self.view_began_at) >= timeout;
-        let is_news = !self.suspicions.has_just_said(now, own, timeout);
-        if has_had_time && is_news && self.takes_part() && !self.is_primary() {
-            self.send(Recipients::All, Message::Suspicion(self.view));
-            self.note_suspicion(now, own);
+        let has_had_time = now.since(self.view_began_at) >= self.config.timeout;
+        if has_had_time && self.takes_part() && !self.is_primary() {
+            self.say_suspicion(now);
+            self.weigh_suspicions(now);
         }
     }
 
@@ -95,7 +93,8 @@ impl Windowed {
         if let Some(reason) = self.ignore_suspicion(view) {
             return Some(reason);
         }
-        self.note_suspicion(now, from);
+        self.suspicions.note(now, from);
+        self.weigh_suspicions(now);
         None
     }
 
@@ -106,18 +105,48 @@ impl Windowed {
         if view > self.view {
             return Some(Ignored::FutureView);
         }
-        let may_leave = self.takes_part() && !self.is_primary();
-        (!may_leave).then_some(Ignored::NotNeeded)
+        (!self.takes_part()).then_some(Ignored::NotNeeded)
     }
 
-    /// Leaves the view once members suspect its primary of whom one is honest.
-    fn note_suspicion(&mut self, now: Time, member: ReplicaId) {
-        self.suspicions.note(now, member);
-        let members = self.suspicions.by(now, self.config.timeout, self.members());
-        let is_enough = self.verifier.committee().includes_honest(&members);
-        if is_enough || mutants::active(Mutant::SuspicionOfOne) {
+    /// Tells all that it wants another primary, once in a while.
+    fn say_suspicion(&mut self, now: Time) {
+        let (own, timeout) = (self.id(), self.config.timeout);
+        if !self.suspicions.has_just_said(now, own, timeout) {
+            self.send(Recipients::All, Message::Suspicion(self.view));
+            self.suspicions.note(now, own);
+        }
+    }
+
+    /// Wants another primary too once an honest member does; leaves once so many do that all will.
+    fn weigh_suspicions(&mut self, now: Time) {
+        if self.does_another_suspect(now) {
+            self.say_suspicion(now);
+        }
+        if self.suspect_enough(now) {
             self.start_view_change(now);
         }
+    }
+
+    /// Returns `true` if others suspect the primary of whom one is honest.
+    fn does_another_suspect(&self, now: Time) -> bool {
+        let own = self.id();
+        let others = self.suspicions.by(now, self.config.timeout).filter(|member| *member != own);
+        let others = Bitmap::from_indices(self.members(), others.map(ReplicaId::index));
+        self.verifier.committee().includes_honest(&others)
+            || mutants::active(Mutant::SuspicionOfOne)
+    }
+
+    /// Returns `true` if as many suspect the primary as are honest (`n−f`).
+    fn suspect_enough(&self, now: Time) -> bool {
+        let committee = self.verifier.committee();
+        let suspect = self.suspicions.by(now, self.config.timeout);
+        let suspect = Bitmap::from_indices(self.members(), suspect.map(ReplicaId::index));
+        let enough = if mutants::active(Mutant::LeaveByFewSuspicions) {
+            committee.weak()
+        } else {
+            committee.weights().honest()
+        };
+        committee.weight_of(&suspect) >= enough
     }
 
     // ---- others' view changes -------------------------------------------------------------------

@@ -150,8 +150,9 @@ fn a_change_is_checked_again_after_a_restart() {
         assert!(stored.says(is_vote), "{protocol}");
         let slots = stored.slot_records();
         let (mut bench, outputs) = Bench::restarted(protocol, 0, None, &slots);
-        assert!(!outputs.says(is_vote), "{protocol}");
-        assert!(outputs.wants_bodies(), "{protocol}");
+        assert!(outputs.wants_bodies() && !outputs.says(is_vote), "{protocol}");
+        let stored = bench.feed(Input::Stored(BlockId(digest_of(&stop(1)))));
+        assert!(stored.says(is_vote), "{protocol}");
     }
 }
 

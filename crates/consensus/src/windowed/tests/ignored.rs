@@ -177,7 +177,7 @@ fn a_repeated_pre_prepare_of_a_later_view_is_ignored() {
     assert_ignored(&bench, MessageKind::PrePrepare, Ignored::FutureView);
 }
 
-/// A suspicion is of the view that it is said in, and for those who may leave that.
+/// A suspicion is of the view that it is said in, and for those who are in that.
 #[test]
 fn suspicions_are_ignored_with_a_reason() {
     let kind = MessageKind::Suspicion;
@@ -189,9 +189,6 @@ fn suspicions_are_ignored_with_a_reason() {
     bench.leave_view();
     bench.tell(3, Message::Suspicion(View(2)));
     assert_ignored(&bench, kind, Ignored::NotNeeded);
-    let mut primary = Bench::new(ProtocolKind::Pbft, 1);
-    primary.tell(3, Message::Suspicion(View(1)));
-    assert_ignored(&primary, kind, Ignored::NotNeeded);
 }
 
 /// §V-G: what convicts a primary ends its own view, in which it can still do harm.

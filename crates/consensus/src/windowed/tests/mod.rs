@@ -137,7 +137,7 @@ fn machine(config: ProtocolConfig) -> Windowed {
 #[test]
 fn each_rule_left_out_is_noticed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};
-    let checks: [(Mutant, fn()); 26] = [
+    let checks: [(Mutant, fn()); 27] = [
         (Mutant::WindowedAcceptTwice, normal_case::one_value_gets_a_vote),
         (Mutant::WindowedVoteBeforePersist, normal_case::a_vote_follows_its_record),
         (Mutant::VoteWithoutBodies, normal_case::a_vote_waits_for_its_bodies),
@@ -154,7 +154,11 @@ fn each_rule_left_out_is_noticed() {
         (Mutant::NewViewByOldChanges, new_views::only_view_changes_into_the_view_count),
         (Mutant::NewViewByFew, new_views::a_new_view_names_as_many_as_are_honest),
         (Mutant::PrePrepareOfAnybody, certificates::a_pre_prepare_comes_from_its_primary_alone),
-        (Mutant::SuspicionOfOne, view_changes::a_view_ends_when_f_1_members_suspect_its_primary),
+        (Mutant::SuspicionOfOne, view_changes::what_f_1_members_suspect_all_do),
+        (
+            Mutant::LeaveByFewSuspicions,
+            view_changes::a_view_ends_when_as_many_suspect_as_are_honest,
+        ),
         (Mutant::FastProofByQuorum, certificates::a_fast_proof_takes_all_but_the_redundant),
         (Mutant::WindowedForgetBase, recovery::slots_of_the_new_view_stay_its_own),
         (Mutant::WindowedAmnesia, recovery::an_accepted_value_stays_accepted),

@@ -199,26 +199,35 @@ fn an_equivocation_ends_the_view() {
     assert_eq!(bench.refusal(both), Rejected::Stale, "once");
 }
 
-/// A primary that passes bodies over or is slow loses its view; it does not depose itself.
-#[test]
-fn a_suspected_primary_loses_its_view() {
-    let leaves = |member| {
-        let mut bench = Bench::new(ProtocolKind::Sbft, member);
-        let early = bench.feed(Input::PrimarySuspected);
-        assert!(early.0.is_empty(), "the view began just now");
-        bench.leave_view().says(is_view_change)
-    };
-    assert!(leaves(0) && !leaves(1));
+fn is_suspicion(message: &Message) -> bool {
+    matches!(message, Message::Suspicion(View(1)))
 }
 
-/// One member's suspicion ends no view, and it goes on in it meanwhile; `f+1` members' do, whether
-/// or not this one suspects.
-#[test]
-pub(super) fn a_view_ends_when_f_1_members_suspect_its_primary() {
-    let suspicion = || Message::Suspicion(View(1));
-    let is_suspicion = |message: &Message| matches!(message, Message::Suspicion(View(1)));
-    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+/// Member `member` of four, at a time at which a primary may be suspected.
+fn late_in_view_1(protocol: ProtocolKind, member: u8) -> Bench {
+    let mut bench = Bench::new(protocol, member);
+    assert!(bench.feed(Input::PrimarySuspected).0.is_empty(), "the view began just now");
     bench.now = Time(1_000_000);
+    bench
+}
+
+/// A primary that passes bodies over or is slow loses its view. It does not complain of itself, and
+/// follows others who do.
+#[test]
+fn a_suspected_primary_loses_its_view() {
+    let mut primary = late_in_view_1(ProtocolKind::Sbft, 1);
+    assert!(primary.feed(Input::PrimarySuspected).0.is_empty());
+    for member in [0, 1] {
+        let mut bench = Bench::new(ProtocolKind::Sbft, member);
+        assert!(bench.leave_view().says(is_view_change), "{member}");
+    }
+}
+
+/// One member's suspicion ends no view, and it goes on in it meanwhile. What `f+1` others suspect
+/// an honest one does: this one says so too.
+#[test]
+pub(super) fn what_f_1_members_suspect_all_do() {
+    let mut bench = late_in_view_1(ProtocolKind::Pbft, 0);
     let own = bench.feed(Input::PrimarySuspected);
     assert_eq!(own.receivers(is_suspicion), [Recipients::All]);
     assert!(!own.says(is_view_change), "alone");
@@ -226,13 +235,31 @@ pub(super) fn a_view_ends_when_f_1_members_suspect_its_primary() {
     bench.now = bench.now + Duration::from_millis(125);
     assert!(bench.feed(Input::PrimarySuspected).says(is_suspicion), "it may have been lost");
     bench.decide(1, A);
-    assert!(bench.propose(1, 2, A).0.iter().any(|it| matches!(it, Output::RequestBodies { .. })));
-    assert_eq!(bench.tell(3, suspicion()).view_change().view, View(2));
+    assert!(bench.propose(1, 2, A).wants_bodies());
+
     let mut bench = Bench::new(ProtocolKind::Pbft, 0);
     for _ in 0..3 {
-        assert!(!bench.tell(3, suspicion()).says(is_view_change), "one member, again and again");
+        assert!(bench.tell(3, Message::Suspicion(View(1))).0.is_empty(), "one, again and again");
     }
-    assert!(bench.tell(2, suspicion()).says(is_view_change));
+    let heard = bench.tell(2, Message::Suspicion(View(1)));
+    assert_eq!(heard.receivers(is_suspicion), [Recipients::All]);
+}
+
+/// ★ A member leaves once `n−f` suspect, its own word among them: of those `f+1` are honest and told
+/// all. `f` liars that tell one member alone do not make it leave, whether it suspects or not.
+#[test]
+pub(super) fn a_view_ends_when_as_many_suspect_as_are_honest() {
+    let suspicion = || Message::Suspicion(View(1));
+    for protocol in ProtocolKind::WINDOWED {
+        let mut bench = late_in_view_1(protocol, 0);
+        bench.feed(Input::PrimarySuspected);
+        assert!(!bench.tell(3, suspicion()).says(is_view_change), "{protocol}: one other");
+        assert!(bench.accept(1, 1, A).says(is_vote), "{protocol}: it goes on");
+        assert_eq!(bench.tell(2, suspicion()).view_change().view, View(2), "{protocol}");
+        let mut bench = Bench::new(protocol, 0);
+        assert!(!bench.tell(3, suspicion()).says(is_view_change), "{protocol}");
+        assert!(bench.tell(1, suspicion()).says(is_view_change), "{protocol}: with its primary");
+    }
 }
 
 /// What was long ago says nothing of the primary as it is now.
