@@ -27,9 +27,12 @@ pub trait ProtocolView: fmt::Debug {
     /// Leaders of the current view and of those after it, `views` of them, if no view fails.
     fn upcoming_leaders(&self, views: u64) -> Vec<ReplicaId>;
 
-    /// Returns `true` if one leader stays until it fails, so that its order of bodies has to be
-    /// checked for censorship.
+    /// Returns `true` if one leader stays until it fails.
     fn has_stable_leader(&self) -> bool;
+
+    /// Returns `true` if the view has begun and another member leads it that stays until it fails:
+    /// what it passes over and how long it lets bodies wait has to be judged here.
+    fn judges_leader(&self) -> bool;
 
     /// Id of the last decided block, or of the genesis.
     fn tip(&self) -> BlockId;

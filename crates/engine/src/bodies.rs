@@ -8,7 +8,8 @@
 
 mod lateness;
 
-use lateness::{GRACE_MIN, Lateness};
+use crate::frames::NAMES_MAX;
+use lateness::{GRACE_MAX, GRACE_MIN, Lateness};
 use quorate_consensus::Occupancy;
 use quorate_crypto::Bitmap;
 use quorate_types::{BlockId, Body, BodyRef, Height, Payload, ReplicaId, Time};
@@ -21,16 +22,22 @@ use std::time::Duration;
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Between the first two attempts at one body; once and twice as long again between later ones.
 const FETCH_RETRY: Duration = Duration::from_millis(500);
-/// Most bodies asked for and not here yet: those that arrive let the next be asked for.
-const FETCH_UNDER_WAY_MAX: usize = 32;
-/// Most of them from one member. It is asked again when half of them are here.
+/// Most bodies of one kind asked of one member. It is asked again when half of them are here.
 const FETCH_PER_MEMBER_MAX: usize = 8;
-/// Most requests to one member under way: it would drop more. What is wanted meanwhile shares the
-/// next.
-const QUESTIONS_PER_MEMBER_MAX: usize = 2;
+/// Of what blocks and decisions name.
+const FETCH_NEEDED: FetchLimits =
+    FetchLimits { is_optional: false, under_way_max: 32, questions_max: 2 };
+/// Of what is only said to exist.
+const FETCH_OPTIONAL: FetchLimits =
+    FetchLimits { is_optional: true, under_way_max: 32, questions_max: 1 };
+/// Pending bodies are announced no more often than this, and not before they waited as long: their
+/// author had that time to send them.
+pub(crate) const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
+/// No author has more than this part of a view to send what the view's proposal names.
+const GRACE_PART_OF_VIEW: u32 = 4;
 /// Names that an announcement made us want are dropped after this many attempts.
 const HEARSAY_ATTEMPTS: u32 = 8;
-/// Most names wanted on one member's hearsay.
+/// Most names wanted on one member's hearsay at a time.
 const HEARSAY_MAX: usize = 64;
 /// Waiting bodies that one judgement of a primary looks at.
 const WAITING_MAX: usize = 1_024;
@@ -64,6 +71,23 @@ impl Need {
     }
 }
 
+/// Limits on asking for bodies.
+struct FetchLimits {
+    /// For those that nothing here needs.
+    is_optional: bool,
+    /// Most that are asked for and not here yet: those that arrive let the next be asked for.
+    under_way_max: usize,
+    /// Most requests to one member under way, of any kind: it would drop more than two. What is
+    /// wanted meanwhile shares the next.
+    questions_max: usize,
+}
+
+impl FetchLimits {
+    fn are_for(&self, want: &Want) -> bool {
+        self.is_optional == want.is_optional()
+    }
+}
+
 #[derive(Debug)]
 struct Want {
     need: Need,
@@ -76,6 +100,11 @@ struct Want {
 }
 
 impl Want {
+    /// Returns `true` if nothing here waits for it.
+    fn is_optional(&self) -> bool {
+        self.need >= Need::Hearsay
+    }
+
     /// One member at a time; a body without which nothing executes is asked of ever more of them,
     /// so that in a large committee too it is soon known that nobody has it.
     fn asks_at_once(&self) -> u32 {
@@ -89,6 +118,8 @@ pub(crate) struct Bodies {
     id: ReplicaId,
     members: u16,
     author_bytes_max: usize,
+    grace_max: Duration,
+    fetch_retry: Duration,
     /// In memory: being stored, pending, or decided and waiting to execute.
     held: BTreeMap<BodyRef, Held>,
     held_bytes: usize,
@@ -97,6 +128,8 @@ pub(crate) struct Bodies {
     pending: BTreeMap<u64, BodyRef>,
     arrivals: u64,
     wanted: BTreeMap<BodyRef, Want>,
+    /// Names that each member announced last and that are not wanted yet.
+    heard: BTreeMap<ReplicaId, VecDeque<BodyRef>>,
     /// Each author's own: one that is always late delays nobody else's bodies.
     lateness: BTreeMap<ReplicaId, Lateness>,
     /// Blocks that wait for bodies.
@@ -146,12 +179,15 @@ impl Bodies {
             id,
             members: u16::try_from(members).expect("committees are limited to 1,024"),
             author_bytes_max,
+            grace_max: GRACE_MAX,
+            fetch_retry: FETCH_RETRY,
             held: BTreeMap::new(),
             held_bytes: 0,
             author_bytes: BTreeMap::new(),
             pending: BTreeMap::new(),
             arrivals: 0,
             wanted: BTreeMap::new(),
+            heard: BTreeMap::new(),
             lateness: BTreeMap::new(),
             waiting: BTreeMap::new(),
             decided: BTreeSet::new(),
@@ -159,6 +195,13 @@ impl Bodies {
             executed: BTreeSet::new(),
             recovered: BTreeSet::new(),
         }
+    }
+
+    /// The same, where views time out after so long: an author that makes its bodies late must not
+    /// end those that name them.
+    pub(crate) fn in_views_of(self, timeout: Duration) -> Self {
+        let grace_max = GRACE_MAX.min(timeout / GRACE_PART_OF_VIEW);
+        Self { grace_max, fetch_retry: FETCH_RETRY.min(timeout / 2), ..self }
     }
 
     /// These are on disk since an earlier run.
@@ -390,6 +433,38 @@ impl Bodies {
         });
     }
 
+    /// A member says that these wait at its own place: it is asked for those that are not here, so
+    /// many at a time.
+    pub(crate) fn hear(&mut self, now: Time, source: ReplicaId, names: &[BodyRef]) {
+        for name in names {
+            self.announced(name, source);
+        }
+        self.heard.insert(source, names.iter().copied().collect());
+        self.want_heard(now);
+    }
+
+    /// Wants what members announced, as far as there is room on their hearsay.
+    fn want_heard(&mut self, now: Time) {
+        if self.heard.is_empty() {
+            return;
+        }
+        let mut heard = std::mem::take(&mut self.heard);
+        let mut wanted: BTreeMap<ReplicaId, usize> = BTreeMap::new();
+        for want in self.wanted.values().filter(|want| want.need == Need::Hearsay) {
+            *wanted.entry(want.source).or_default() += 1;
+        }
+        let has_room = |source| wanted.get(source).is_none_or(|count| *count < HEARSAY_MAX);
+        for (source, names) in heard.iter_mut().filter(|(source, _)| has_room(*source)) {
+            while !self.is_heard_enough(*source)
+                && let Some(name) = names.pop_front()
+            {
+                self.want(now, name, *source, Need::Hearsay);
+            }
+        }
+        heard.retain(|_, names| !names.is_empty());
+        self.heard = heard;
+    }
+
     /// Asks for a body, unless it is here or asked for already.
     pub(crate) fn want(&mut self, now: Time, name: BodyRef, source: ReplicaId, need: Need) {
         if self.held.contains_key(&name) {
@@ -404,9 +479,17 @@ impl Bodies {
             return;
         }
         let is_on_its_way = !need.is_overdue() && !self.is_on_disk(&name);
-        let ask_at = if is_on_its_way { now + self.grace(name.author) } else { now };
+        let grace = match need {
+            Need::Hearsay => self.grace(name.author).saturating_sub(ANNOUNCE_EVERY).max(GRACE_MIN),
+            _ => self.grace(name.author),
+        };
+        let ask_at = if is_on_its_way { now + grace } else { now };
         let fresh = Want { need, source, since: now, attempts: 0, asked: None, ask_at };
         let want = self.wanted.entry(name).or_insert(fresh);
+        if want.is_optional() && need < Need::Hearsay {
+            // Whoever names it has it; who was asked for it before may have made it up.
+            (want.source, want.attempts) = (source, 0);
+        }
         want.need = want.need.min(need);
         if want.attempts == 0 {
             want.ask_at = want.ask_at.min(ask_at);
@@ -414,45 +497,61 @@ impl Bodies {
     }
 
     fn grace(&self, author: ReplicaId) -> Duration {
-        self.lateness.get(&author).map_or(GRACE_MIN, Lateness::grace)
+        self.lateness.get(&author).map_or(GRACE_MIN, |late| late.grace(self.grace_max))
     }
 
-    pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
+    pub(crate) fn occupancy(&self) -> [Occupancy; 4] {
         let members = usize::from(self.members);
         let hearsay = self.wanted.values().filter(|want| want.need == Need::Hearsay).count();
+        let heard = self.heard.values().map(VecDeque::len).sum();
         [
             Occupancy::new("wanted", hearsay, HEARSAY_MAX * members),
+            Occupancy::new("heard", heard, NAMES_MAX * members),
             Occupancy::new("lateness", self.lateness.len(), members),
             Occupancy::new("decided", self.decided.len(), DECIDED_KEPT),
         ]
     }
 
-    /// Requests to send now: of several members at once.
+    /// Requests to send now: of several members at once. What nothing here needs has bounds of its
+    /// own, so that names that nobody has delay no vote.
     pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
-        let is_optional = |want: &Want| want.need >= Need::Hearsay;
-        self.wanted.retain(|_, w| !is_optional(w) || w.attempts < HEARSAY_ATTEMPTS);
-        let room = FETCH_UNDER_WAY_MAX.saturating_sub(self.under_way(now));
+        self.wanted.retain(|_, want| !want.is_optional() || want.attempts < HEARSAY_ATTEMPTS);
+        self.want_heard(now);
+        let mut fetches = self.due_of(now, &FETCH_NEEDED);
+        fetches.extend(self.due_of(now, &FETCH_OPTIONAL));
+        fetches
+    }
+
+    fn due_of(&mut self, now: Time, limits: &FetchLimits) -> Vec<Fetch> {
+        let room = limits.under_way_max.saturating_sub(self.under_way(now, limits));
         if room == 0 || self.wanted.is_empty() {
             return Vec::new();
         }
-        let mut rooms = self.rooms(now);
+        let mut rooms = self.rooms(now, limits);
         let others = u32::from(self.members) - u32::from(self.id.0 < self.members);
         let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
         let mut fetches = Vec::new();
-        for name in self.most_needed(now, room) {
+        for name in self.most_needed(now, limits, room) {
             let Some(want) = self.wanted.get_mut(&name) else { continue };
             let on_disk = self.recovered.remove(&name) | self.executed.remove(&name);
             if on_disk {
-                want.ask_at = now + FETCH_RETRY;
+                want.ask_at = now + self.fetch_retry;
                 fetches.push(Fetch::Load(name));
                 continue;
             }
             for _ in 0..want.asks_at_once().min(others) {
                 let attempt = want.attempts + 1;
                 let preferred = attempt_target(self.members, attempt, want.source);
-                let Some(member) = with_room(&mut rooms, preferred) else { break };
+                // A proposer has what it names, however much it is asked for already.
+                let is_proposers = want.need == Need::Proposed && attempt == 1;
+                let member = if is_proposers && preferred != self.id {
+                    Some(preferred)
+                } else {
+                    with_room(&mut rooms, preferred)
+                };
+                let Some(member) = member else { break };
                 want.attempts = attempt;
-                want.ask_at = now + FETCH_RETRY * attempt.min(3);
+                want.ask_at = now + self.fetch_retry * attempt.min(3);
                 want.asked = Some((member, now));
                 let names = asks.entry(member).or_default();
                 // Where few are left to ask, it is one member's turn again.
@@ -471,36 +570,41 @@ impl Bodies {
         if self.wanted.is_empty() {
             return None;
         }
-        let full = self.under_way(now) >= FETCH_UNDER_WAY_MAX || self.rooms(now).is_empty();
-        self.wanted.values().map(|want| want.ask_at).filter(|at| !full || *at > now).min()
+        let of = |limits: &FetchLimits| {
+            let full = self.under_way(now, limits) >= limits.under_way_max
+                || self.rooms(now, limits).is_empty();
+            let wanted = self.wanted.values().filter(|want| limits.are_for(want));
+            wanted.map(|want| want.ask_at).filter(|at| !full || *at > now).min()
+        };
+        [of(&FETCH_NEEDED), of(&FETCH_OPTIONAL)].into_iter().flatten().min()
     }
 
     /// Number of bodies that each member may be asked for besides; without those that have enough
     /// to do.
-    fn rooms(&self, now: Time) -> BTreeMap<ReplicaId, usize> {
+    fn rooms(&self, now: Time, limits: &FetchLimits) -> BTreeMap<ReplicaId, usize> {
         let members = (0..self.members).map(ReplicaId).filter(|member| *member != self.id);
         let mut rooms: BTreeMap<_, _> = members.map(|m| (m, FETCH_PER_MEMBER_MAX)).collect();
         let mut requests: BTreeSet<(ReplicaId, Time)> = BTreeSet::new();
         for want in self.wanted.values().filter(|want| want.ask_at > now) {
             let Some((member, at)) = want.asked else { continue };
-            if let Some(room) = rooms.get_mut(&member) {
+            if let Some(room) = rooms.get_mut(&member).filter(|_| limits.are_for(want)) {
                 *room = room.saturating_sub(1);
             }
             requests.insert((member, at));
         }
         let to = |member| requests.range((member, Time(0))..=(member, Time(u64::MAX))).count();
         rooms.retain(|member, room| {
-            *room > FETCH_PER_MEMBER_MAX / 2 && to(*member) < QUESTIONS_PER_MEMBER_MAX
+            *room > FETCH_PER_MEMBER_MAX / 2 && to(*member) < limits.questions_max
         });
         rooms
     }
 
     /// Bodies to ask for next: the most needed, and of those what was asked for least.
-    fn most_needed(&self, now: Time, count: usize) -> Vec<BodyRef> {
+    fn most_needed(&self, now: Time, limits: &FetchLimits, count: usize) -> Vec<BodyRef> {
         let mut due: Vec<(Need, u32, BodyRef)> = self
             .wanted
             .iter()
-            .filter(|(_, want)| want.ask_at <= now)
+            .filter(|(_, want)| want.ask_at <= now && limits.are_for(want))
             .map(|(name, want)| (want.need, want.attempts, *name))
             .collect();
         due.sort_unstable();
@@ -513,8 +617,9 @@ impl Bodies {
     }
 
     /// Bodies asked for whose answer may still come.
-    fn under_way(&self, now: Time) -> usize {
-        self.wanted.values().filter(|want| want.attempts > 0 && want.ask_at > now).count()
+    fn under_way(&self, now: Time, limits: &FetchLimits) -> usize {
+        let is_under_way = |want: &&Want| want.attempts > 0 && want.ask_at > now;
+        self.wanted.values().filter(|want| limits.are_for(want)).filter(is_under_way).count()
     }
 
     /// These are decided: no longer pending.
@@ -575,6 +680,14 @@ impl Bodies {
             .values()
             .filter_map(|name| self.held.get(name))
             .map(|held| (&held.body, held.since))
+    }
+
+    /// What members said of their own places is of a time that is over: what waits there still they
+    /// say again.
+    pub(crate) fn forget_announcements(&mut self) {
+        let members = usize::from(self.members);
+        self.held.values_mut().for_each(|held| held.announced = Bitmap::new(members));
+        self.heard.clear();
     }
 
     /// A member says that a body waits at its own place.

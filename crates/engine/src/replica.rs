@@ -198,8 +198,6 @@ pub struct Replica {
     now: Time,
     /// View at the last input.
     view: View,
-    /// Time at which that view was first seen.
-    view_since: Time,
     /// The decided height at which the bodies' book was last tidied.
     tidied: Height,
     working: bool,
@@ -264,7 +262,8 @@ impl Replica {
             protocol,
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
-            bodies: Bodies::new(config.id, members, settings.author_bytes_max),
+            bodies: Bodies::new(config.id, members, settings.author_bytes_max)
+                .in_views_of(settings.timeout()),
             chain_piggyback: ChainPiggyback::new(settings.comparison.truncation, members),
             certifier: Certifier::new(&config),
             own_signatures: OwnSignatures::new(&config),
@@ -293,7 +292,6 @@ impl Replica {
             primary_delay: dissemination::primary_delay(&config),
             now: Time(0),
             view: View(0),
-            view_since: Time(0),
             tidied: Height(0),
             working: false,
             announce_at: None,
@@ -697,7 +695,7 @@ impl Replica {
         }
         let is_new_view = self.view != self.protocol.state().view();
         if is_new_view {
-            (self.view, self.view_since) = (self.protocol.state().view(), now);
+            self.view = self.protocol.state().view();
             self.note_view();
         }
         let untidied = self.schedule.decided().0 - self.tidied.0;

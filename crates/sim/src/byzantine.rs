@@ -91,6 +91,9 @@ pub enum Behaviour {
     TimeoutFlood,
     /// With every statement it disseminates the requests of its last body under new numbers.
     BodyFlood,
+    /// The same, and of all its bodies the present leader sees none: what the others hold it has to
+    /// fetch.
+    BodyHider,
     /// It sends its own statements with a byte changed, and does not sign them again.
     Mutator,
     /// It signs its own statements with a byte changed.
@@ -146,9 +149,11 @@ impl Behaviour {
     }
 
     /// All faulty behaviours: those that members are drawn from, the slow leader that is a miser
-    /// besides, and those that come with little retention or with weights.
+    /// besides, the flood of bodies that hides them, and those that come with little retention or
+    /// with weights.
     pub fn all() -> impl Iterator<Item = Self> {
-        Self::FAULTY.into_iter().chain([Self::MiserlyLeader, Self::FalseReplies, Self::BadServer])
+        let others = [Self::MiserlyLeader, Self::BodyHider, Self::FalseReplies, Self::BadServer];
+        Self::FAULTY.into_iter().chain(others)
     }
 
     /// Returns `true` if it sends many messages with each statement.
@@ -160,6 +165,7 @@ impl Behaviour {
                 | Self::VoteFlood
                 | Self::TimeoutFlood
                 | Self::BodyFlood
+                | Self::BodyHider
         )
     }
 
@@ -198,6 +204,7 @@ impl Behaviour {
             Self::VoteFlood => "floods of votes",
             Self::TimeoutFlood => "floods of timeouts",
             Self::BodyFlood => "floods of bodies",
+            Self::BodyHider => "hiders of bodies",
             Self::Mutator => "mutators",
             Self::SigningMutator => "mutators that sign",
             Self::TwoFaced => "two-faced members",

@@ -148,8 +148,28 @@ fn a_miser_loses_its_view_whoever_its_victims_are() {
     }
 }
 
+/// An author that makes up bodies and hides them from the primary has it replaced a few times,
+/// until what is allowed for bodies like its own is as long as it can delay them. Proposals that
+/// name them get their votes in time, and everybody else is served as before.
+#[test]
+fn an_author_that_hides_its_bodies_deposes_few_primaries() {
+    for protocol in ProtocolKind::WINDOWED {
+        let mut scenario = loaded(protocol, Behaviour::Honest);
+        scenario.behaviours[3] = Behaviour::BodyHider;
+        scenario.fault_phase = Duration::from_secs(60);
+        let hidden = pace(&scenario);
+        scenario.behaviours[3] = Behaviour::Honest;
+        let honest = pace(&scenario);
+        println!("{protocol}: {honest:?}, with hidden bodies {hidden:?}");
+        assert!(hidden.view_changes <= 5, "{protocol}: {hidden:?}");
+        assert!(hidden.latency_ms <= 2 * honest.latency_ms, "{protocol}: {hidden:?}");
+        assert!(hidden.throughput >= honest.throughput * 95 / 100, "{protocol}: {hidden:?}");
+    }
+}
+
 /// More than a committee can order, of which the honest are not to blame: they change their primary
-/// a few times, then the allowance is as long as it has to be.
+/// a few times, then the allowance is as long as it has to be. From an eighth of a timeout to 16 it
+/// doubles seven times, at each of the members, of whom two end a view.
 #[test]
 fn a_committee_that_is_overloaded_settles() {
     for protocol in ProtocolKind::WINDOWED {
@@ -159,7 +179,7 @@ fn a_committee_that_is_overloaded_settles() {
         let unjudged = pace(&scenario.clone().with_mutant(Mutant::KeepSlowPrimary));
         let judged = pace(&scenario);
         println!("{protocol}: {unjudged:?}, judged {judged:?}");
-        assert!(judged.view_changes <= 10, "{protocol}: {judged:?}");
+        assert!(judged.view_changes <= 14, "{protocol}: {judged:?}");
         assert!(judged.throughput >= unjudged.throughput * 9 / 10, "{protocol}: {judged:?}");
     }
 }

@@ -42,6 +42,10 @@ impl ProtocolView for Chained {
         false
     }
 
+    fn judges_leader(&self) -> bool {
+        false
+    }
+
     fn tip(&self) -> BlockId {
         self.tree.root().id
     }

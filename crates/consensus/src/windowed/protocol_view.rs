@@ -46,6 +46,10 @@ impl ProtocolView for Windowed {
         true
     }
 
+    fn judges_leader(&self) -> bool {
+        self.takes_part() && !self.is_primary()
+    }
+
     /// Id of the last delivered value, or of the genesis.
     fn tip(&self) -> BlockId {
         self.tip

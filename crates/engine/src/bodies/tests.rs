@@ -2,8 +2,8 @@ mod fetching;
 
 use super::lateness::GRACE_MIN;
 use super::{
-    Bodies, DECIDED_KEPT, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch,
-    HEARSAY_MAX, Need, PAYLOAD_BYTES_MAX,
+    Bodies, DECIDED_KEPT, FETCH_OPTIONAL, FETCH_PER_MEMBER_MAX, FETCH_RETRY, Fetch, HEARSAY_MAX,
+    Need, PAYLOAD_BYTES_MAX,
 };
 use crate::testing::body;
 use quorate_crypto::{Bitmap, hash};
@@ -315,7 +315,7 @@ fn a_flood_does_not_starve_what_is_decided() {
         }
         let mut now = Time(0) + GRACE_MIN;
         let flooded = asked(&mut bodies, now);
-        assert!(flooded.len() <= FETCH_UNDER_WAY_MAX);
+        assert!(flooded.len() <= FETCH_OPTIONAL.under_way_max);
         bodies.want(now, name(3, 9), ReplicaId(3), Need::Decided(Height(1)));
         now = now + FETCH_RETRY;
         let names: Vec<BodyRef> = asked(&mut bodies, now).into_iter().map(|(_, n)| n).collect();

@@ -1,3 +1,4 @@
+use super::allowance::GOOD_RUN_TIMEOUTS;
 use super::*;
 
 const TIMEOUT: Duration = Duration::from_millis(800);
@@ -69,6 +70,20 @@ fn half_of_the_bodies_must_wait() {
         bench.decide(0, 16 - slow, MS);
         bench.decide(0, slow, 2 * ALLOWED);
         assert_eq!(bench.is_too_long(), expected, "{slow} of 16");
+    }
+}
+
+/// Nearly half of them do not wait for ever longer either; one alone, for a lost message, may.
+#[test]
+fn the_mean_counts_too() {
+    for (slow, wait, expected) in
+        [(7, 9 * ALLOWED, false), (7, 10 * ALLOWED, true), (1, 4 * TIMEOUT, false)]
+    {
+        let mut bench = Bench::new();
+        bench.now = bench.now + 4 * TIMEOUT;
+        bench.decide(0, 16 - slow, MS);
+        bench.decide(0, slow, wait);
+        assert_eq!(bench.is_too_long(), expected, "{slow} of 16 after {wait:?}");
     }
 }
 
@@ -144,7 +159,23 @@ fn the_allowance_doubles_with_each_view_complained_of() {
         complaints += u32::from(bench.is_too_long());
         bench.begin();
     }
-    assert_eq!((complaints, bench.delay.allowance), (3, 8 * ALLOWED));
+    assert_eq!((complaints, bench.delay.allowance.now), (3, 8 * ALLOWED));
+}
+
+/// An author that hides its bodies from the primary has primaries replaced until they may wait as
+/// long as it can delay them; how long everybody else's may it does not change.
+#[test]
+fn an_author_sets_the_allowance_of_the_neglected_alone() {
+    let mut bench = Bench::new();
+    let mut complaints = 0;
+    for _ in 0..20 {
+        (0..3).for_each(|author| bench.decide(author, 16, MS));
+        bench.decide(3, 16, 3 * TIMEOUT);
+        complaints += u32::from(bench.is_too_long());
+        bench.begin();
+    }
+    assert_eq!((complaints, bench.delay.allowance.now), (2, ALLOWED));
+    assert_eq!(bench.delay.neglect.now, 4 * TIMEOUT);
 }
 
 /// After a long good run it halves, if a quarter of it was enough; never below the first.
@@ -152,12 +183,12 @@ fn the_allowance_doubles_with_each_view_complained_of() {
 fn the_allowance_halves_after_a_good_run() {
     for (wait, settled) in [(MS, ALLOWED), (ALLOWED, 2 * ALLOWED), (2 * ALLOWED, 4 * ALLOWED)] {
         let mut bench = Bench::new();
-        bench.delay.allowance = 4 * ALLOWED;
+        bench.delay.allowance.now = 4 * ALLOWED;
         for _ in 0..=4 * GOOD_RUN_TIMEOUTS {
             bench.decide(0, 16, wait);
             assert!(!bench.is_too_long());
         }
-        assert_eq!(bench.delay.allowance, settled, "{wait:?}");
+        assert_eq!(bench.delay.allowance.now, settled, "{wait:?}");
     }
 }
 
@@ -165,12 +196,12 @@ fn the_allowance_halves_after_a_good_run() {
 #[test]
 fn the_allowance_stays_while_nothing_is_judged() {
     let mut bench = Bench::new();
-    bench.delay.allowance = 4 * ALLOWED;
+    bench.delay.allowance.now = 4 * ALLOWED;
     for _ in 0..=4 * GOOD_RUN_TIMEOUTS {
         bench.decide(0, 0, MS);
         assert!(!bench.is_too_long());
     }
-    assert_eq!(bench.delay.allowance, 4 * ALLOWED);
+    assert_eq!(bench.delay.allowance.now, 4 * ALLOWED);
 }
 
 /// Authors that come and go leave no more than the members' last waits.

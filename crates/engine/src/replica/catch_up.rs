@@ -369,6 +369,7 @@ impl Replica {
         }
         self.bodies.decide(&skipped);
         self.bodies.executed(&skipped);
+        self.bodies.forget_announcements();
         self.certifier.decided(&skipped);
         self.certifier.executed(&skipped);
         self.root = executed.root();

@@ -1,7 +1,7 @@
 //! Bodies on their way: sealed, stored, spread, asked for and announced.
 
 use super::{Reading, Replica};
-use crate::bodies::{Fetch, Need};
+use crate::bodies::{ANNOUNCE_EVERY, Fetch};
 use crate::frames::NAMES_MAX;
 use crate::primary_delay::PrimaryDelay;
 use crate::{Message, ReplicaConfig, Settings};
@@ -13,9 +13,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pending bodies are announced no more often than this, see `announce_every`; and a peer that
-/// announces what was decided is shown so no more often.
-const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
 /// Bodies served for one request.
 pub(super) const SERVED_MAX: usize = 32;
 
@@ -119,11 +116,9 @@ impl Replica {
 
     /// A member stores these, and for it they are pending. When all of them are decided here, it
     /// missed that; one that may not sign cannot ask by a timeout, and everybody else may be idle.
+    /// It is shown so no more often than it should announce anything.
     pub(super) fn on_announce(&mut self, now: Time, from: ReplicaId, names: &[BodyRef]) {
-        for name in names {
-            self.bodies.announced(name, from);
-            self.bodies.want(now, *name, from, Need::Hearsay);
-        }
+        self.bodies.hear(now, from, names);
         let is_due = self.shown_at.get(&from).is_none_or(|at| now.since(*at) >= ANNOUNCE_EVERY);
         if is_due && !names.is_empty() && names.iter().all(|name| self.bodies.is_decided(name)) {
             self.shown_at.insert(from, now);

@@ -83,17 +83,17 @@ impl Replica {
         Chosen { bodies, first, later }
     }
 
-    /// A payload was decided. If its leader is one that stays, and passes over what has been
+    /// A payload was decided. If the leader is one that stays, and passes over what has been
     /// pending here for so long that every honest leader had it, or lets everything wait, the
     /// protocol is told.
     pub(super) fn judge_primary(&mut self, now: Time, decided: &Payload) {
-        if !self.protocol.state().has_stable_leader() || !self.config.signs || self.sync.is_behind()
-        {
+        if !self.protocol.state().judges_leader() || self.sync.is_behind() {
             return;
         }
         let arrivals = self.bodies.arrivals(&decided.bodies);
-        self.primary_delay.decided(now, arrivals);
-        let reason = if self.passes_over(now, decided) {
+        let since = self.primary_delay.decided(now, arrivals);
+        let reason = if self.passes_over(now, since, decided) {
+            self.primary_delay.neglected();
             GivenUpFor::Censorship
         } else if self.delays(now, decided) {
             GivenUpFor::Slowness
@@ -104,11 +104,12 @@ impl Replica {
         self.protocol.handle(now, Input::PrimarySuspected);
     }
 
-    fn passes_over(&self, now: Time, decided: &Payload) -> bool {
+    fn passes_over(&self, now: Time, since: Time, decided: &Payload) -> bool {
         let limit = CENSORSHIP_TIMEOUTS * self.config.settings.timeout();
+        let limit = limit.max(self.primary_delay.neglected_for());
         let (committee, own) = (self.config.verifier.committee(), self.config.id);
         let is_shared = |announced: &Bitmap| is_shared(committee, own, announced);
-        self.bodies.are_passed_over(now, decided, self.view_since, limit, is_shared)
+        self.bodies.are_passed_over(now, decided, since, limit, is_shared)
     }
 
     fn delays(&mut self, now: Time, decided: &Payload) -> bool {

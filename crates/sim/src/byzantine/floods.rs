@@ -124,10 +124,25 @@ impl FloodMemory {
             (Behaviour::TimeoutFlood, true) => timeout(pen, memory, share.clone(), rng),
             (Behaviour::TimeoutFlood, false) => Some(departure(pen, memory.view, rng)),
             (Behaviour::BodyFlood, _) => memory.another_body(pen, number),
+            (Behaviour::BodyHider, _) => memory.another_body(pen, memory.sent + number),
             _ => None,
         };
         let flood = (0..count).filter_map(|number| one(number, rng));
         flood.map(|message| (Recipients::All, message)).collect()
+    }
+
+    /// The same message, to all but the leader if it is a body.
+    pub(super) fn hide_body(
+        &self,
+        pen: &Pen<'_>,
+        (to, message): (Recipients, Message),
+    ) -> Outgoing {
+        if to != Recipients::All || !matches!(message, Message::Body(_)) {
+            return vec![(to, message)];
+        }
+        let leader = primary(self.view, pen.verifier.committee().size());
+        let others = pen.members().filter(|member| *member != leader);
+        others.map(|member| (Recipients::One(member), message.clone())).collect()
     }
 
     fn again(&self, rng: &mut Rng) -> Option<Message> {

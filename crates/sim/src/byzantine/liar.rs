@@ -154,7 +154,11 @@ impl Liar {
         } else {
             Vec::new()
         };
-        flood.into_iter().chain([(to, message)]).collect()
+        let said = flood.into_iter().chain([(to, message)]);
+        if self.behaviour == Behaviour::BodyHider {
+            return said.flat_map(|one| self.floods.hide_body(&pen, one)).collect();
+        }
+        said.collect()
     }
 
     /// Returns `count` messages of its flood, which it sends without having anything to say; none

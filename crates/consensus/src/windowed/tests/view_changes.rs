@@ -245,7 +245,7 @@ pub(super) fn what_f_1_members_suspect_all_do() {
     assert_eq!(heard.receivers(is_suspicion), [Recipients::All]);
 }
 
-/// ★ A member leaves once `n−f` suspect, its own word among them: of those `f+1` are honest and told
+/// A member leaves once `n−f` suspect, its own word among them: of those `f+1` are honest and told
 /// all. `f` liars that tell one member alone do not make it leave, whether it suspects or not.
 #[test]
 pub(super) fn a_view_ends_when_as_many_suspect_as_are_honest() {

@@ -3,11 +3,12 @@
 use super::{SELF, asked, block, bodies, name, take};
 use crate::bodies::lateness::GRACE_MIN;
 use crate::bodies::{
-    Bodies, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch, HEARSAY_ATTEMPTS,
-    HEARSAY_MAX, Need,
+    Bodies, FETCH_NEEDED, FETCH_PER_MEMBER_MAX, FETCH_RETRY, Fetch, GRACE_PART_OF_VIEW,
+    HEARSAY_ATTEMPTS, HEARSAY_MAX, Need,
 };
 use crate::testing::body;
-use quorate_types::{Body, Height, ReplicaId, Time};
+use quorate_crypto::Bitmap;
+use quorate_types::{Body, BodyRef, Height, Payload, ReplicaId, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,7 +114,7 @@ fn so_many_bodies_are_under_way_at_once() {
     let now = Time(0) + GRACE_MIN;
     assert_eq!(bodies.deadline(now), Some(now));
     let first = asked(&mut bodies, now);
-    assert_eq!(first.len(), FETCH_UNDER_WAY_MAX - 1);
+    assert_eq!(first.len(), FETCH_NEEDED.under_way_max - 1);
     assert_eq!(asked(&mut bodies, now), []);
     assert_eq!(bodies.deadline(now), Some(Time(0) + FETCH_RETRY), "no room before");
     let come = wanted.iter().find(|body| body.reference == first[0].1).expect("one of them");
@@ -124,7 +125,7 @@ fn so_many_bodies_are_under_way_at_once() {
     assert_eq!(asked(&mut bodies, now).len(), 1, "and for another");
     let again = now + FETCH_RETRY;
     assert_eq!(bodies.deadline(again), Some(now));
-    assert_eq!(asked(&mut bodies, again).len(), FETCH_UNDER_WAY_MAX);
+    assert_eq!(asked(&mut bodies, again).len(), FETCH_NEEDED.under_way_max);
 }
 
 /// A member is asked again when more than half of what it was asked for is here.
@@ -181,4 +182,71 @@ fn copies_say_nothing_of_how_late_their_author_is() {
     assert_eq!(bodies.grace(author), Duration::from_millis(225), "a sixteenth less");
     assert!(!bodies.take(Time(300_000), author, &prompt));
     assert_eq!(bodies.grace(author), Duration::from_millis(225));
+}
+
+/// Names that nobody has, asked for on a liar's word, keep no vote waiting: what a proposal names
+/// is asked of its proposer, all of it, whoever was asked for it before.
+#[test]
+fn hearsay_keeps_no_vote_waiting() {
+    let mut bodies = bodies();
+    let invented: Vec<BodyRef> = (0..1_024).map(|sequence| name(1, sequence)).collect();
+    bodies.hear(Time(0), ReplicaId(1), &invented);
+    let mut now = Time(0) + GRACE_MIN;
+    assert!(!asked(&mut bodies, now).is_empty());
+    let named = &invented[..FETCH_PER_MEMBER_MAX + 4];
+    assert!(!bodies.require(now, block(1), named, ReplicaId(3)));
+    now = now + GRACE_MIN;
+    let mut of_proposer = asked(&mut bodies, now);
+    of_proposer.retain(|(_, name)| named.contains(name));
+    assert!(of_proposer.iter().map(|(_, name)| name).eq(named), "{of_proposer:?}");
+    assert!(of_proposer.iter().all(|(member, _)| *member == 3), "{of_proposer:?}");
+}
+
+/// What a member announces beyond the bound on its hearsay is wanted as the rest comes, without
+/// another announcement.
+#[test]
+fn hearsay_goes_on_as_it_comes() {
+    let mut bodies = bodies();
+    let all: Vec<Arc<Body>> = (0..1_000).map(|sequence| body(1, sequence, 10)).collect();
+    let names: Vec<BodyRef> = all.iter().map(|body| body.reference).collect();
+    bodies.author_bytes_max = usize::MAX;
+    bodies.hear(Time(0), ReplicaId(2), &names);
+    assert_eq!(bodies.wanted.len(), HEARSAY_MAX);
+    let now = Time(0) + GRACE_MIN;
+    for come in &all {
+        assert!(bodies.take(now, ReplicaId(2), come));
+        bodies.due(now);
+    }
+    assert_eq!((bodies.wanted.len(), bodies.heard.len()), (0, 0));
+}
+
+/// An author that has its bodies come late, or not at all, is waited for no longer than a vote can
+/// be; others are asked again while there is time.
+#[test]
+fn an_authors_lateness_ends_no_view() {
+    let (timeout, author) = (Duration::from_millis(400), ReplicaId(1));
+    let mut bodies = bodies().in_views_of(timeout);
+    bodies.want(Time(0), name(1, 1), ReplicaId(2), Need::Proposed);
+    bodies.lateness.entry(author).or_default().observe(Duration::from_secs(9));
+    assert_eq!(bodies.grace(author), timeout / GRACE_PART_OF_VIEW);
+    let attempts = attempts(&mut bodies, 2);
+    assert!(attempts[1].0 <= Time(0) + timeout * 3 / 4, "{attempts:?}");
+}
+
+/// What members said before a snapshot was taken over is of a time that is over.
+#[test]
+fn announcements_before_a_snapshot_are_forgotten() {
+    let (mut bodies, waiting) = (bodies(), body(1, 1, 10));
+    assert!(take(&mut bodies, 1, &waiting));
+    bodies.stored(waiting.reference);
+    let is_shared = |announced: &Bitmap| announced.count() > 0;
+    let left = |bodies: &Bodies| {
+        bodies.left_waiting(&Payload::new(Height(1), 0, vec![]), Time(9), is_shared).count()
+    };
+    bodies.hear(Time(0), ReplicaId(2), &[waiting.reference, name(3, 3)]);
+    assert_eq!((left(&bodies), bodies.wanted.len()), (1, 1));
+    bodies.forget_announcements();
+    assert_eq!(left(&bodies), 0);
+    bodies.hear(Time(0), ReplicaId(2), &[waiting.reference]);
+    assert_eq!(left(&bodies), 1, "it waits there still");
 }
