@@ -648,6 +648,7 @@ fn who_is_behind_suspects_nobody() {
             replica.sync.behind(NOW, BlockId(hash(b"a later block")), None);
         }
         effects(&mut replica);
+        replica.judge_primary(NOW, &Payload::new(Height(1), 0, vec![]));
         let late = NOW + Duration::from_secs(5);
         replica.judge_primary(late, &Payload::new(Height(1), 0, vec![]));
         replica.drain(late);
