@@ -226,6 +226,8 @@ pub enum Mutant {
     OpenForeign,
     /// The host sends before what was persisted is durable.
     HostSendsEarly,
+    /// Blocks are shown, with certificates that have the own share, before its promise is durable.
+    ShowBeforePersist,
     /// The host executes before what was persisted is durable.
     HostExecutesEarly,
     /// The host lets a send overtake one that waits for a record.

@@ -20,7 +20,7 @@
 //!
 //! # ★ Persist before you send
 //!
-//! A send in a lane that waits for the barrier, or a task of the execution, may leave at once only
+//! A send that waits for the barrier, or a task of the execution, may leave at once only
 //! when *everything* that went to the log before it has left the log: the records are durable
 //! **and** the sends that waited for them are in their lanes. The second half keeps a lane's order:
 //! a send that looked only at durability could overtake one that is just being released.
@@ -59,7 +59,7 @@ pub const LOG_BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// An effect that must not leave before the records persisted ahead of it are durable (★).
 #[derive(Debug)]
 pub enum Gated<M = Message> {
-    /// A message in a lane that waits for the barrier: it may promise something.
+    /// A message that waits for the barrier: it may show a promise.
     Send {
         /// The peers or the client that it goes to.
         to: Recipients,
@@ -137,8 +137,8 @@ pub trait EffectPorts<M = Message> {
 /// When a port says that the host stops. Nothing polled after this effect may be carried out then.
 pub fn dispatch<M, P: EffectPorts<M>>(effect: Effect<M>, ports: &mut P) -> Result<(), P::Stop> {
     match effect {
-        Effect::Send { to, lane, message } => {
-            let waits = lane.waits_for_barrier() && !mutants::active(Mutant::HostSendsEarly);
+        Effect::Send { to, lane, waits, message } => {
+            let waits = waits && !mutants::active(Mutant::HostSendsEarly);
             if waits && ports.barrier().must_wait() {
                 ports.hold(Gated::Send { to, lane, message: Box::new(message) });
             } else {

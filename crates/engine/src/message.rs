@@ -11,6 +11,7 @@ use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_consensus as consensus;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, Share};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
 use quorate_types::service::Proven;
@@ -304,6 +305,16 @@ impl Message {
             Self::Consensus(message) | Self::Inline(message, _) => message.lane(),
             other => other.tag().rules().lane.expect("the table has a lane for it"),
         }
+    }
+
+    /// Returns `true` if it must wait for the records persisted before it (★): all do but bodies
+    /// and parts of snapshots. Blocks show certificates, and of those that were made here one's own
+    /// share is among them.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        let never = matches!(self, Self::Body(_) | Self::Chunk(_));
+        let shown_early = mutants::active(Mutant::ShowBeforePersist) && self.lane() == Lane::Bulk;
+        !never && !shown_early
     }
 
     /// Tag that its frame begins with.

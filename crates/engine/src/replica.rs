@@ -384,7 +384,8 @@ impl Replica {
     }
 
     fn send(&mut self, to: Recipients, message: Message) {
-        self.effects.push_back(Effect::Send { to, lane: message.lane(), message });
+        let (lane, waits) = (message.lane(), message.waits());
+        self.effects.push_back(Effect::Send { to, lane, waits, message });
     }
 
     // ---- recovery -------------------------------------------------------------------------------

@@ -76,9 +76,9 @@ impl Voice {
 
     /// Returns the effects in the place of one of the machine's.
     pub(crate) fn instead_of(&self, effect: Effect<Message>) -> Vec<Effect<Message>> {
-        let Effect::Send { to, message, lane } = effect else { return vec![effect] };
+        let Effect::Send { to, message, lane, waits } = effect else { return vec![effect] };
         if !self.lies() {
-            return vec![Effect::Send { to, message, lane }];
+            return vec![Effect::Send { to, message, lane, waits }];
         }
         let said = self.liar.lock().speak(to, message);
         said.into_iter().filter_map(|(late, to, message)| self.at_once(late, to, message)).collect()
@@ -88,7 +88,7 @@ impl Voice {
     fn at_once(&self, late: Duration, to: Recipients, message: Message) -> Option<Effect<Message>> {
         let lane = message.lane();
         if late.is_zero() {
-            return Some(Effect::Send { to, lane, message });
+            return Some(Effect::Send { to, lane, waits: message.waits(), message });
         }
         let outgoing = Outgoing { to, lane, frame: message.frame() };
         let _ = self.later.send((Instant::now() + late, outgoing));

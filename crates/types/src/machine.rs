@@ -11,9 +11,11 @@
 //! # What the host owes a replica
 //!
 //! 1. **Order.** Effects are carried out in the order in which they were polled, as seen from each
-//!    lane: two sends to one peer in one [`Lane`] arrive in order or not at all.
-//! 2. ★ **[`Effect::Persist`] is a barrier.** Nothing polled after it leaves in the vote, consensus
-//!    or client lane before the record is durable (its file *and*, for a new file, its directory).
+//!    lane: two sends to one peer in one [`Lane`] arrive in order or not at all, but that those
+//!    which wait for the barrier may be overtaken by those which do not.
+//! 2. ★ **[`Effect::Persist`] is a barrier.** No send polled after it that `waits` leaves before
+//!    the record is durable (its file *and*, for a new file, its directory): whatever shows what
+//!    this replica signed, a certificate with its share too. Bodies need not wait.
 //!    The host may put many records into one sync. A record is one unit: torn, it is absent. Nor
 //!    does what an [`Effect::Task`] asks for begin before: a replica's own vote may be the last
 //!    that a decision needs, and a state that knows a height of which the log forgot the votes
@@ -92,14 +94,6 @@ pub enum Lane {
     Client,
 }
 
-impl Lane {
-    /// Returns `true` if what is sent here must wait for the records persisted before it.
-    #[must_use]
-    pub fn waits_for_barrier(self) -> bool {
-        !matches!(self, Self::Bulk)
-    }
-}
-
 /// Receivers of a message that a replica sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recipients {
@@ -129,6 +123,9 @@ pub enum Effect<M> {
         to: Recipients,
         /// Stream that the message keeps its order in.
         lane: Lane,
+        /// It must not leave before the records that were persisted ahead of it are durable (★): all
+        /// but what shows nothing that this replica signed.
+        waits: bool,
         /// Message to send, not yet encoded.
         message: M,
     },
@@ -164,8 +161,8 @@ impl<M> Effect<M> {
         form: impl FnOnce(Recipients, M) -> Option<N>,
     ) -> Option<Effect<N>> {
         Some(match self {
-            Self::Send { to, lane, message } => {
-                Effect::Send { to, lane, message: form(to, message)? }
+            Self::Send { to, lane, waits, message } => {
+                Effect::Send { to, lane, waits, message: form(to, message)? }
             }
             Self::Persist(record) => Effect::Persist(record),
             Self::Append(record) => Effect::Append(record),

@@ -93,7 +93,8 @@ fn persist() -> Effect<Message> {
 
 fn send(lane: Lane, mark: u64) -> Effect<Message> {
     let to = Recipients::One(ReplicaId(1));
-    Effect::Send { to, lane, message: Message::FetchAvailable(mark) }
+    let waits = lane != Lane::Bulk;
+    Effect::Send { to, lane, waits, message: Message::FetchAvailable(mark) }
 }
 
 fn task(height: u64) -> Effect<Message> {

@@ -69,7 +69,7 @@ pub(super) fn sends(effects: Vec<Effect<Message>>) -> Vec<(Recipients, Lane, Mes
     effects
         .into_iter()
         .filter_map(|effect| match effect {
-            Effect::Send { to, lane, message } => Some((to, lane, message)),
+            Effect::Send { to, lane, message, .. } => Some((to, lane, message)),
             _ => None,
         })
         .collect()

@@ -31,7 +31,7 @@ impl Turn {
         let gathered = self.replies.into_values().filter_map(Frame::gathered);
         effects.extend(gathered.filter_map(|frame| {
             let (to, lane) = (Recipients::Client(frame.client?), frame.lane);
-            Some(Effect::Send { to, lane, message: frame })
+            Some(Effect::Send { to, lane, waits: true, message: frame })
         }));
         (self.us, Completion::Effects(effects))
     }

@@ -131,7 +131,7 @@ fn persist() -> Effect<Message> {
 
 fn send(lane: Lane, mark: u8) -> Effect<Message> {
     let message = Message::FetchAvailable(u64::from(mark));
-    Effect::Send { to: Recipients::All, lane, message }
+    Effect::Send { to: Recipients::All, lane, waits: lane != Lane::Bulk, message }
 }
 
 fn snapshot() -> Effect<Message> {

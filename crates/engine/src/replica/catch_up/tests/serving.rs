@@ -7,10 +7,11 @@ use crate::replica::Replica;
 use crate::replica::tests::give;
 use crate::sync::BLOCKS_MAX;
 use crate::testing::history::History;
-use crate::testing::{certify_executed, content, identity, proposal, receive};
+use crate::testing::{body, certify_executed, content, identity, proposal, receive};
 use crate::{Incoming, Message, Settings};
 use bytes::Bytes;
 use quorate_consensus::block_tree::TreeBlock;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, hash};
 use quorate_types::machine::{ReadItem, Recovery};
 use quorate_types::{
@@ -363,4 +364,24 @@ fn chunks_are_served_as_they_are_on_disk() {
         assert_eq!(*to, Recipients::from(learner()));
         assert_eq!((sent.snapshot, sent.index, &sent.bytes), (snapshot, 7, &expected));
     }
+}
+
+/// ★ Whatever shows certificates leaves behind the records of what was signed: this replica's own
+/// share is among those of a decision that it collected, and its host may lose the promise.
+fn check_blocks_wait_for_records() {
+    let request = FetchBlocks { height: Height(0), after: None, target: BlockId(hash(b"a block")) };
+    let kept = Kept { oldest: Height(0), newest: Height(1) };
+    let blocks = Blocks { request, decided: Vec::new(), tail: Vec::new(), kept };
+    assert!(Message::Blocks(blocks).waits());
+}
+
+#[test]
+fn blocks_wait_for_records() {
+    check_blocks_wait_for_records();
+    assert!(!Message::Body(body(0, 1, 10)).waits(), "it is nobody's promise");
+}
+
+#[test]
+fn promises_shown_too_early_are_noticed() {
+    mutants::assert_noticed(Mutant::ShowBeforePersist, check_blocks_wait_for_records);
 }
