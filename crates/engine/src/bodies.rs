@@ -7,9 +7,11 @@
 //! everybody in turn. Reaching a quorum drops nothing.
 
 mod lateness;
+mod pending;
 
 use crate::frames::NAMES_MAX;
-use lateness::{GRACE_MAX, GRACE_MIN, Lateness};
+use lateness::{GRACE_MIN, Lateness};
+use pending::Pending;
 use quorate_consensus::Occupancy;
 use quorate_crypto::Bitmap;
 use quorate_types::{BlockId, Body, BodyRef, Height, Payload, ReplicaId, Time};
@@ -39,8 +41,8 @@ const GRACE_PART_OF_VIEW: u32 = 4;
 const HEARSAY_ATTEMPTS: u32 = 8;
 /// Most names wanted on one member's hearsay at a time.
 const HEARSAY_MAX: usize = 64;
-/// Waiting bodies that one judgement of a primary looks at.
-const WAITING_MAX: usize = 1_024;
+/// Waiting bodies of one author that a judgement of a primary looks at.
+const WAITING_MAX: usize = 64;
 /// Decided names remembered, so that a late copy does not become pending again.
 const DECIDED_KEPT: usize = 65_536;
 
@@ -118,18 +120,20 @@ pub(crate) struct Bodies {
     id: ReplicaId,
     members: u16,
     author_bytes_max: usize,
-    grace_max: Duration,
-    fetch_retry: Duration,
+    /// Time for which a vote waits for an author at most.
+    vote_grace_max: Duration,
+    vote_retry: Duration,
     /// In memory: being stored, pending, or decided and waiting to execute.
     held: BTreeMap<BodyRef, Held>,
     held_bytes: usize,
     author_bytes: BTreeMap<ReplicaId, usize>,
-    /// Pending ones in the order of their arrival.
-    pending: BTreeMap<u64, BodyRef>,
+    pending: Pending,
     arrivals: u64,
     wanted: BTreeMap<BodyRef, Want>,
     /// Names that each member announced last and that are not wanted yet.
     heard: BTreeMap<ReplicaId, VecDeque<BodyRef>>,
+    /// Some of them may be wanted now.
+    has_hearsay_room: bool,
     /// Each author's own: one that is always late delays nobody else's bodies.
     lateness: BTreeMap<ReplicaId, Lateness>,
     /// Blocks that wait for bodies.
@@ -179,15 +183,16 @@ impl Bodies {
             id,
             members: u16::try_from(members).expect("committees are limited to 1,024"),
             author_bytes_max,
-            grace_max: GRACE_MAX,
-            fetch_retry: FETCH_RETRY,
+            vote_grace_max: FETCH_RETRY,
+            vote_retry: FETCH_RETRY,
             held: BTreeMap::new(),
             held_bytes: 0,
             author_bytes: BTreeMap::new(),
-            pending: BTreeMap::new(),
+            pending: Pending::default(),
             arrivals: 0,
             wanted: BTreeMap::new(),
             heard: BTreeMap::new(),
+            has_hearsay_room: false,
             lateness: BTreeMap::new(),
             waiting: BTreeMap::new(),
             decided: BTreeSet::new(),
@@ -200,8 +205,8 @@ impl Bodies {
     /// The same, where views time out after so long: an author that makes its bodies late must not
     /// end those that name them.
     pub(crate) fn in_views_of(self, timeout: Duration) -> Self {
-        let grace_max = GRACE_MAX.min(timeout / GRACE_PART_OF_VIEW);
-        Self { grace_max, fetch_retry: FETCH_RETRY.min(timeout / 2), ..self }
+        let vote_grace_max = timeout / GRACE_PART_OF_VIEW;
+        Self { vote_grace_max, vote_retry: FETCH_RETRY.min(timeout / 2), ..self }
     }
 
     /// These are on disk since an earlier run.
@@ -258,8 +263,8 @@ impl Bodies {
     }
 
     /// The same of those that are pending at enough members (`is_shared`) and came before a time,
-    /// in the order of their arrival, but for those that are decided now. The oldest are looked
-    /// at, at most [`WAITING_MAX`].
+    /// but for those that are decided now. Of each author the oldest are looked at, at most
+    /// [`WAITING_MAX`]: nobody's hide behind another's.
     pub(crate) fn left_waiting(
         &self,
         decided: &Payload,
@@ -267,8 +272,11 @@ impl Bodies {
         is_shared: impl Fn(&Bitmap) -> bool,
     ) -> impl Iterator<Item = (ReplicaId, Time)> {
         let ordered: BTreeSet<BodyRef> = decided.bodies.iter().copied().collect();
-        let held = self.pending.values().filter_map(|name| self.held.get(name));
-        let oldest = held.take_while(move |held| held.since < before).take(WAITING_MAX);
+        let authors = (0..self.members).map(ReplicaId);
+        let oldest = authors.flat_map(move |author| {
+            let held = self.pending.names_of(author).filter_map(|name| self.held.get(name));
+            held.take_while(move |held| held.since < before).take(WAITING_MAX)
+        });
         let left = oldest.filter(move |held| !ordered.contains(&held.body.reference));
         let shared = left.filter(move |held| is_shared(&held.announced));
         shared.map(|held| (held.body.reference.author, held.since))
@@ -326,7 +334,9 @@ impl Bodies {
             return;
         }
         // Here, if not yet stored: asking again would bring it twice.
-        let wanted = self.wanted.remove(&name).filter(|want| !want.need.is_overdue());
+        let wanted = self.wanted.remove(&name);
+        self.has_hearsay_room |= wanted.as_ref().is_some_and(Want::is_optional);
+        let wanted = wanted.filter(|want| !want.need.is_overdue());
         let wanted = wanted.map(|want| want.since);
         self.held_bytes += body.raw.len();
         *self.author_bytes.entry(name.author).or_default() += body.raw.len();
@@ -439,70 +449,105 @@ impl Bodies {
         for name in names {
             self.announced(name, source);
         }
-        self.heard.insert(source, names.iter().copied().collect());
+        let heard = self.heard.entry(source).or_default();
+        if names.len() >= heard.len() {
+            heard.clear();
+        }
+        heard.extend(names);
+        heard.truncate(NAMES_MAX);
+        self.has_hearsay_room = true;
         self.want_heard(now);
     }
 
     /// Wants what members announced, as far as there is room on their hearsay.
     fn want_heard(&mut self, now: Time) {
-        if self.heard.is_empty() {
+        if !std::mem::take(&mut self.has_hearsay_room) || self.heard.is_empty() {
             return;
         }
         let mut heard = std::mem::take(&mut self.heard);
-        let mut wanted: BTreeMap<ReplicaId, usize> = BTreeMap::new();
-        for want in self.wanted.values().filter(|want| want.need == Need::Hearsay) {
-            *wanted.entry(want.source).or_default() += 1;
-        }
-        let has_room = |source| wanted.get(source).is_none_or(|count| *count < HEARSAY_MAX);
-        for (source, names) in heard.iter_mut().filter(|(source, _)| has_room(*source)) {
-            while !self.is_heard_enough(*source)
+        let mut wanted = self.hearsay();
+        for (source, names) in &mut heard {
+            let wanted = wanted.entry(*source).or_default();
+            while *wanted < HEARSAY_MAX
                 && let Some(name) = names.pop_front()
             {
-                self.want(now, name, *source, Need::Hearsay);
+                if self.is_news(&name) {
+                    self.want_anew(now, name, *source, Need::Hearsay);
+                    *wanted += 1;
+                }
             }
         }
         heard.retain(|_, names| !names.is_empty());
         self.heard = heard;
     }
 
-    /// Asks for a body, unless it is here or asked for already.
+    /// Number of names wanted on the hearsay of each member.
+    fn hearsay(&self) -> BTreeMap<ReplicaId, usize> {
+        let mut wanted = BTreeMap::new();
+        for want in self.wanted.values().filter(|want| want.need == Need::Hearsay) {
+            *wanted.entry(want.source).or_default() += 1;
+        }
+        wanted
+    }
+
+    /// Returns `true` if hearsay of this body says something that is not known here.
+    fn is_news(&self, name: &BodyRef) -> bool {
+        !self.held.contains_key(name)
+            && !self.wanted.contains_key(name)
+            && !self.decided.contains(name)
+            && !self.recovered.contains(name)
+    }
+
+    /// Asks for a body that a block or a decision names, or that is on the own disk, unless it is
+    /// here or asked for already.
     pub(crate) fn want(&mut self, now: Time, name: BodyRef, source: ReplicaId, need: Need) {
         if self.held.contains_key(&name) {
             return;
         }
-        if need == Need::Hearsay
-            && (self.wanted.contains_key(&name)
-                || self.decided.contains(&name)
-                || self.recovered.contains(&name)
-                || self.is_heard_enough(source))
-        {
+        let known = self.wanted.get(&name).map(|want| (want.need, want.source));
+        // Whoever names it has it; who was asked for it before may have made it up.
+        let is_anew = known.is_none_or(|(before, asked)| {
+            (before >= Need::Hearsay && need < Need::Hearsay)
+                || (before == Need::Proposed && need == before && source != asked)
+        });
+        if is_anew {
+            self.want_anew(now, name, source, need);
             return;
         }
-        let is_on_its_way = !need.is_overdue() && !self.is_on_disk(&name);
-        let grace = match need {
-            Need::Hearsay => self.grace(name.author).saturating_sub(ANNOUNCE_EVERY).max(GRACE_MIN),
-            _ => self.grace(name.author),
-        };
-        let ask_at = if is_on_its_way { now + grace } else { now };
-        let fresh = Want { need, source, since: now, attempts: 0, asked: None, ask_at };
-        let want = self.wanted.entry(name).or_insert(fresh);
-        if want.is_optional() && need < Need::Hearsay {
-            // Whoever names it has it; who was asked for it before may have made it up.
-            (want.source, want.attempts) = (source, 0);
-        }
+        let ask_at = self.ask_at(now, &name, need);
+        let Some(want) = self.wanted.get_mut(&name) else { return };
         want.need = want.need.min(need);
         if want.attempts == 0 {
             want.ask_at = want.ask_at.min(ask_at);
         }
     }
 
+    fn want_anew(&mut self, now: Time, name: BodyRef, source: ReplicaId, need: Need) {
+        let ask_at = self.ask_at(now, &name, need);
+        let since = self.wanted.get(&name).map_or(now, |want| want.since);
+        self.wanted.insert(name, Want { need, source, since, attempts: 0, asked: None, ask_at });
+    }
+
+    /// Time at which a body is asked for first: its author may be sending it.
+    fn ask_at(&self, now: Time, name: &BodyRef, need: Need) -> Time {
+        let grace = self.grace(name.author);
+        let wait = match need {
+            Need::Overdue(_) => Duration::ZERO,
+            _ if self.is_on_disk(name) => Duration::ZERO,
+            Need::Decided(_) | Need::Own => grace,
+            Need::Proposed => grace.min(self.vote_grace_max),
+            Need::Hearsay => grace.saturating_sub(ANNOUNCE_EVERY).max(GRACE_MIN),
+        };
+        now + wait
+    }
+
     fn grace(&self, author: ReplicaId) -> Duration {
-        self.lateness.get(&author).map_or(GRACE_MIN, |late| late.grace(self.grace_max))
+        self.lateness.get(&author).map_or(GRACE_MIN, Lateness::grace)
     }
 
     pub(crate) fn occupancy(&self) -> [Occupancy; 4] {
         let members = usize::from(self.members);
-        let hearsay = self.wanted.values().filter(|want| want.need == Need::Hearsay).count();
+        let hearsay = self.hearsay().values().sum();
         let heard = self.heard.values().map(VecDeque::len).sum();
         [
             Occupancy::new("wanted", hearsay, HEARSAY_MAX * members),
@@ -515,7 +560,9 @@ impl Bodies {
     /// Requests to send now: of several members at once. What nothing here needs has bounds of its
     /// own, so that names that nobody has delay no vote.
     pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
+        let wanted = self.wanted.len();
         self.wanted.retain(|_, want| !want.is_optional() || want.attempts < HEARSAY_ATTEMPTS);
+        self.has_hearsay_room |= self.wanted.len() < wanted;
         self.want_heard(now);
         let mut fetches = self.due_of(now, &FETCH_NEEDED);
         fetches.extend(self.due_of(now, &FETCH_OPTIONAL));
@@ -535,7 +582,7 @@ impl Bodies {
             let Some(want) = self.wanted.get_mut(&name) else { continue };
             let on_disk = self.recovered.remove(&name) | self.executed.remove(&name);
             if on_disk {
-                want.ask_at = now + self.fetch_retry;
+                want.ask_at = now + FETCH_RETRY;
                 fetches.push(Fetch::Load(name));
                 continue;
             }
@@ -551,7 +598,8 @@ impl Bodies {
                 };
                 let Some(member) = member else { break };
                 want.attempts = attempt;
-                want.ask_at = now + self.fetch_retry * attempt.min(3);
+                let retry = if want.need == Need::Proposed { self.vote_retry } else { FETCH_RETRY };
+                want.ask_at = now + retry * attempt.min(3);
                 want.asked = Some((member, now));
                 let names = asks.entry(member).or_default();
                 // Where few are left to ask, it is one member's turn again.
@@ -611,11 +659,6 @@ impl Bodies {
         due.into_iter().take(count).map(|(_, _, name)| name).collect()
     }
 
-    fn is_heard_enough(&self, source: ReplicaId) -> bool {
-        let heard = |want: &&Want| want.need == Need::Hearsay && want.source == source;
-        self.wanted.values().filter(heard).count() >= HEARSAY_MAX
-    }
-
     /// Bodies asked for whose answer may still come.
     fn under_way(&self, now: Time, limits: &FetchLimits) -> usize {
         let is_under_way = |want: &&Want| want.attempts > 0 && want.ask_at > now;
@@ -626,7 +669,7 @@ impl Bodies {
     pub(crate) fn decide(&mut self, names: &[BodyRef]) {
         for name in names {
             if let Some(held) = self.held.get(name) {
-                self.pending.remove(&held.arrival);
+                self.pending.remove(held.arrival);
             }
             if self.decided.insert(*name) {
                 self.decided_order.push_back(*name);
@@ -663,7 +706,7 @@ impl Bodies {
                 continue;
             };
             // Where it came when its name was forgotten among those decided.
-            self.pending.remove(&held.arrival);
+            self.pending.remove(held.arrival);
             self.held_bytes -= held.body.raw.len();
             if let Some(bytes) = self.author_bytes.get_mut(&name.author) {
                 *bytes -= held.body.raw.len();
@@ -676,10 +719,8 @@ impl Bodies {
 
     /// Pending bodies in the order of their arrival, each with its time.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (&Arc<Body>, Time)> {
-        self.pending
-            .values()
-            .filter_map(|name| self.held.get(name))
-            .map(|held| (&held.body, held.since))
+        let held = self.pending.names().filter_map(|name| self.held.get(name));
+        held.map(|held| (&held.body, held.since))
     }
 
     /// What members said of their own places is of a time that is over: what waits there still they
@@ -697,41 +738,41 @@ impl Bodies {
         }
     }
 
-    /// Returns `true` if a payload orders nothing, or something younger, while a body has been
-    /// pending here for longer than `limit`, counted from `since` at the earliest. Leaders take
-    /// what is pending in the order of its arrival, and within that time all have it. Only what
-    /// waits at enough members counts (`is_shared`): what was decided while this one was away is
-    /// pending here alone.
-    #[must_use]
-    pub(crate) fn are_passed_over(
+    /// Authors that a payload passes over, each with the time for which its oldest body waits: one
+    /// that has been pending here for longer than `limit`, counted from `since` at the earliest,
+    /// while the payload orders nothing, or something younger. Leaders take what is pending in the
+    /// order of its arrival, and within that time all have it. Only what waits at enough members
+    /// counts (`is_shared`): what was decided while this one was away is pending here alone.
+    pub(crate) fn passed_over(
         &self,
         now: Time,
         decided: &Payload,
         since: Time,
         limit: Duration,
         is_shared: impl Fn(&Bitmap) -> bool,
-    ) -> bool {
-        let until = |held: &Held| held.since.max(since) + limit;
-        let pending = self.pending.values().filter_map(|name| self.held.get(name));
-        let mut due = pending.take_while(|held| until(held) < now).peekable();
-        if due.peek().is_none() {
-            return false;
+    ) -> Vec<(ReplicaId, Duration)> {
+        let before = now - limit;
+        if before <= since {
+            return Vec::new();
         }
-        let ordered: BTreeSet<&BodyRef> = decided.bodies.iter().collect();
-        let is_left = |held: &&Held| !ordered.contains(&held.body.reference);
-        let Some(oldest) = due.filter(is_left).find(|held| is_shared(&held.announced)) else {
-            return false;
+        let arrivals = decided.bodies.iter().filter_map(|name| Some(self.held.get(name)?.since));
+        let youngest = arrivals.max();
+        let mut waiting = BTreeMap::new();
+        for (author, at) in self.left_waiting(decided, before, is_shared) {
+            waiting.entry(author).or_insert(at.max(since));
+        }
+        let is_passed = |at: &Time| {
+            decided.is_empty() || youngest.is_some_and(|youngest| youngest > *at + limit)
         };
-        let until = until(oldest);
-        let is_younger = |name: &BodyRef| self.held.get(name).is_some_and(|it| it.since > until);
-        decided.is_empty() || decided.bodies.iter().any(is_younger)
+        let passed = waiting.into_iter().filter(|(_, at)| is_passed(at));
+        passed.map(|(author, at)| (author, now.since(at))).collect()
     }
 
     /// Pending bodies that arrived before `since`, for an announcement.
     #[must_use]
     pub(crate) fn pending_since(&self, since: Time, max: usize) -> Vec<BodyRef> {
         self.pending
-            .values()
+            .names()
             .copied()
             .filter(|name| self.held.get(name).is_some_and(|held| held.since <= since))
             .take(max)

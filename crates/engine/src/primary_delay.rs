@@ -51,8 +51,16 @@ pub(crate) struct PrimaryDelay {
 struct Judged {
     /// Of the own bodies, and of authors of whom one is honest.
     counting: Option<Duration>,
-    /// Of the worst-treated authors, who may be faulty together: where it is twice as long.
-    left_out: Option<Duration>,
+    /// Of any author, the worst-treated too, who may be faulty together.
+    longest: Option<Duration>,
+}
+
+impl Judged {
+    /// The worst-treated wait twice as long as the rest.
+    fn is_neglect(&self) -> bool {
+        let longest = self.longest.unwrap_or_default();
+        self.counting.is_none_or(|counting| longest > 2 * counting)
+    }
 }
 
 impl PrimaryDelay {
@@ -92,14 +100,20 @@ impl PrimaryDelay {
         began
     }
 
-    /// Time for which an author's bodies may wait though everybody else's do not.
-    pub(crate) fn neglected_for(&self) -> Duration {
-        self.neglect.now
-    }
-
-    /// Some waited for longer than that.
-    pub(crate) fn neglected(&mut self) {
-        self.neglect.exceeded();
+    /// Returns `true` if the primary is to blame for passing over what these authors' oldest bodies
+    /// wait for: its own or an honest one's are among them, or they wait for longer than those may
+    /// who may be faulty together.
+    pub(crate) fn is_censorship(
+        &mut self,
+        now: Time,
+        passed_over: &[(ReplicaId, Duration)],
+        weights: &Weights,
+    ) -> bool {
+        let weight: u64 = passed_over.iter().map(|(author, _)| weights.of(author.index())).sum();
+        let is_own = passed_over.iter().any(|(author, _)| *author == self.own);
+        let longest = passed_over.iter().map(|(_, wait)| *wait).max();
+        let is_neglect = longest.is_some() && self.neglect.is_exceeded_by(now, longest, true);
+        is_own || weight > weights.faulty_max() || is_neglect
     }
 
     /// Time before which a waiting body came that waits longer than it may, if the primary is to be
@@ -113,7 +127,7 @@ impl PrimaryDelay {
     }
 
     /// Returns `true` if bodies wait longer than they may, if the primary is to be judged now;
-    /// `waiting` are those that others hold too, oldest first.
+    /// `waiting` are those that others hold too, of each author the oldest first.
     pub(crate) fn is_too_long(
         &mut self,
         now: Time,
@@ -126,12 +140,12 @@ impl PrimaryDelay {
         self.judged_at = Some(now);
         let mut waits = self.waits.clone();
         let ages = waiting.map(|(author, since)| (author, now.since(since.max(began))));
-        for (author, age) in ages.take_while(|(_, age)| *age > self.allowance.now) {
+        for (author, age) in ages.filter(|(_, age)| *age > self.allowance.now) {
             observe(&mut waits, author, age);
         }
         let judged = self.judged(&waits, weights);
-        let is_slow = self.allowance.is_exceeded_by(now, judged.counting);
-        let neglects = self.neglect.is_exceeded_by(now, judged.left_out);
+        let is_slow = self.allowance.is_exceeded_by(now, judged.counting, true);
+        let neglects = self.neglect.is_exceeded_by(now, judged.longest, judged.is_neglect());
         (is_slow || neglects) && !mutants::active(Mutant::KeepSlowPrimary)
     }
 
@@ -145,9 +159,7 @@ impl PrimaryDelay {
             *author == self.own || left_out > weights.faulty_max()
         };
         let counting = longest.iter().copied().find(counts).map(|(wait, _)| wait);
-        let is_neglect = |wait: &Duration| counting.is_none_or(|counting| *wait > 2 * counting);
-        let left_out = longest.first().map(|(wait, _)| *wait).filter(is_neglect);
-        Judged { counting, left_out }
+        Judged { counting, longest: longest.first().map(|(wait, _)| *wait) }
     }
 
     pub(crate) fn occupancy(&self, members: usize) -> [Occupancy; 1] {

@@ -119,7 +119,7 @@ impl Windowed {
 
     /// Wants another primary too once an honest member does; leaves once so many do that all will.
     fn weigh_suspicions(&mut self, now: Time) {
-        if self.does_another_suspect(now) {
+        if self.does_an_honest_one_suspect(now) {
             self.say_suspicion(now);
         }
         if self.suspect_enough(now) {
@@ -127,19 +127,27 @@ impl Windowed {
         }
     }
 
-    /// Returns `true` if others suspect the primary of whom one is honest.
-    fn does_another_suspect(&self, now: Time) -> bool {
+    /// Returns `true` if others want another primary of whom one is honest.
+    fn does_an_honest_one_suspect(&self, now: Time) -> bool {
         let own = self.id();
-        let others = self.suspicions.by(now, self.config.timeout).filter(|member| *member != own);
+        let others = self.dissatisfied(now).filter(|member| *member != own);
         let others = Bitmap::from_indices(self.members(), others.map(ReplicaId::index));
         self.verifier.committee().includes_honest(&others)
             || mutants::active(Mutant::SuspicionOfOne)
     }
 
-    /// Returns `true` if as many suspect the primary as are honest (`n−f`).
+    /// Members that suspect the primary, and those that left its view: they may say no more in it.
+    fn dissatisfied(&self, now: Time) -> impl Iterator<Item = ReplicaId> {
+        let view = self.view;
+        let has_left = move |report: &&Report| report.change.view > view;
+        let left = self.changes.latest.values().filter(has_left).map(|report| report.change.signer);
+        self.suspicions.by(now, self.config.timeout).chain(left)
+    }
+
+    /// Returns `true` if as many want another primary as are honest (`n−f`).
     fn suspect_enough(&self, now: Time) -> bool {
         let committee = self.verifier.committee();
-        let suspect = self.suspicions.by(now, self.config.timeout);
+        let suspect = self.dissatisfied(now);
         let suspect = Bitmap::from_indices(self.members(), suspect.map(ReplicaId::index));
         let enough = if mutants::active(Mutant::LeaveByFewSuspicions) {
             committee.weak()
@@ -188,6 +196,9 @@ impl Windowed {
             self.changes.latest.insert(name.0, report);
         }
         self.join_view_change(now);
+        if self.takes_part() {
+            self.weigh_suspicions(now);
+        }
         self.lead_or_wait(now);
         self.begin_if_complete(now);
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// A wanted body is usually on its way already.
 pub(super) const GRACE_MIN: Duration = Duration::from_millis(20);
-/// Longest delay that an author costs which is dead or wants to be late, on top of the fetch.
-pub(super) const GRACE_MAX: Duration = Duration::from_secs(1);
+/// Longest delay that a dead author costs, on top of the fetch.
+const GRACE_MAX: Duration = Duration::from_secs(1);
 
 /// The usual lateness: jumps up with what is later, and fades by a sixteenth with each body that is
 /// not.
@@ -23,9 +23,9 @@ impl Lateness {
         self.0 = late.max(self.0 - self.0 / 16);
     }
 
-    /// Time to wait for an author before asking others, `most` at most.
-    pub(super) fn grace(&self, most: Duration) -> Duration {
-        (self.0 * 3 / 2).min(most).max(GRACE_MIN)
+    /// Time to wait for an author before asking others.
+    pub(super) fn grace(&self) -> Duration {
+        (self.0 * 3 / 2).clamp(GRACE_MIN, GRACE_MAX)
     }
 }
 
@@ -37,14 +37,14 @@ mod tests {
     #[test]
     fn the_wait_follows_what_is_usual_within_bounds() {
         let mut lateness = Lateness::default();
-        assert_eq!(lateness.grace(GRACE_MAX), GRACE_MIN);
+        assert_eq!(lateness.grace(), GRACE_MIN);
         lateness.observe(Duration::from_millis(200));
-        assert_eq!(lateness.grace(GRACE_MAX), Duration::from_millis(300));
+        assert_eq!(lateness.grace(), Duration::from_millis(300));
         for _ in 0..100 {
             lateness.observe(Duration::from_millis(1));
         }
-        assert_eq!(lateness.grace(GRACE_MAX), GRACE_MIN, "it fades");
+        assert_eq!(lateness.grace(), GRACE_MIN, "it fades");
         lateness.observe(Duration::from_secs(60));
-        assert_eq!(lateness.grace(GRACE_MAX), GRACE_MAX);
+        assert_eq!(lateness.grace(), GRACE_MAX);
     }
 }

@@ -5,6 +5,7 @@ use super::{
     Bodies, DECIDED_KEPT, FETCH_OPTIONAL, FETCH_PER_MEMBER_MAX, FETCH_RETRY, Fetch, HEARSAY_MAX,
     Need, PAYLOAD_BYTES_MAX,
 };
+use crate::frames::NAMES_MAX;
 use crate::testing::body;
 use quorate_crypto::{Bitmap, hash};
 use quorate_types::{BlockId, Body, BodyRef, Height, Payload, ReplicaId, Time};
@@ -74,11 +75,12 @@ fn younger_bodies_or_none_before_an_old_one_are_censorship() {
     bodies.announced(&old.reference, ReplicaId(2));
     let at = |now, since, names: &[&Arc<Body>]| {
         let is_shared = |announced: &Bitmap| announced.contains(2);
-        bodies.are_passed_over(Time(now), &decided(names), Time(since), limit, is_shared)
+        let waits = bodies.passed_over(Time(now), &decided(names), Time(since), limit, is_shared);
+        !waits.is_empty()
     };
     let is_shared = |announced: &Bitmap| announced.count() > 1;
-    let alone = bodies.are_passed_over(Time(1_000), &decided(&[]), Time(0), limit, is_shared);
-    assert!(!alone, "too few others wait for it");
+    let alone = bodies.passed_over(Time(1_000), &decided(&[]), Time(0), limit, is_shared);
+    assert!(alone.is_empty(), "too few others wait for it");
     assert!(at(1_000, 0, &[&young]) && at(1_000, 0, &[]) && at(1_000, 0, &[&next, &young]));
     assert!(!at(1_000, 0, &[&old]) && !at(1_000, 0, &[&next]), "in turn");
     assert!(!at(1_000, 0, &[&old, &next, &young]), "nothing is left");
@@ -121,7 +123,7 @@ fn the_limit_of_what_is_passed_over_is_exact() {
     let passed_over = |now, names: Vec<BodyRef>| {
         let decided = Payload::new(Height(1), 0, names);
         let limit = Duration::from_micros(500);
-        bodies.are_passed_over(Time(now), &decided, Time(0), limit, |_| true)
+        !bodies.passed_over(Time(now), &decided, Time(0), limit, |_| true).is_empty()
     };
     assert!(!passed_over(501, vec![]));
     assert!(passed_over(502, vec![]));
@@ -273,20 +275,21 @@ fn what_is_on_disk_is_read_back_and_not_asked_for() {
 #[test]
 fn hearsay_is_bounded_and_released() {
     let mut bodies = bodies();
-    for sequence in 0..10_000 {
-        bodies.want(Time(0), name(1, sequence), ReplicaId(2), Need::Hearsay);
-    }
-    bodies.want(Time(0), name(3, 1), ReplicaId(3), Need::Hearsay);
+    let invented: Vec<BodyRef> = (0..10_000).map(|sequence| name(1, sequence)).collect();
+    bodies.hear(Time(0), ReplicaId(2), &invented);
+    bodies.hear(Time(0), ReplicaId(3), &[name(3, 1)]);
     let mut now = Time(0);
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..10_000 {
         let Some(at) = bodies.deadline(now) else { break };
         now = now.max(at);
         seen.extend(asked(&mut bodies, now).into_iter().map(|(_, name)| name));
+        assert!(bodies.occupancy().iter().all(|collection| !collection.is_exceeded()));
+        assert!(bodies.wanted.len() <= HEARSAY_MAX + 1);
     }
     assert_eq!(bodies.deadline(now), None, "no longer wanted");
     assert!(seen.contains(&name(3, 1)), "one member's flood leaves room for another's word");
-    assert!(seen.len() <= HEARSAY_MAX + 1);
+    assert!(seen.len() <= NAMES_MAX + 1);
 }
 
 /// Names that are looked for on the disk already do not become hearsay beyond its limit.
@@ -297,7 +300,7 @@ fn hearsay_of_what_is_looked_for_counts_once() {
     bodies.recover(stored.clone());
     bodies.revive(Time(0));
     while !bodies.due(Time(0)).is_empty() {}
-    stored.iter().for_each(|name| bodies.want(Time(1), *name, ReplicaId(2), Need::Hearsay));
+    bodies.hear(Time(1), ReplicaId(2), &stored);
     assert!(bodies.occupancy().iter().all(|collection| !collection.is_exceeded()));
 }
 
@@ -309,9 +312,7 @@ fn a_flood_does_not_starve_what_is_decided() {
         let flood: Vec<BodyRef> = (0..1_024).map(|sequence| name(0, sequence)).collect();
         match need {
             Need::Proposed => drop(bodies.require(Time(0), block(1), &flood, ReplicaId(2))),
-            _ => flood
-                .iter()
-                .for_each(|name| bodies.want(Time(0), *name, ReplicaId(2), Need::Hearsay)),
+            _ => bodies.hear(Time(0), ReplicaId(2), &flood),
         }
         let mut now = Time(0) + GRACE_MIN;
         let flooded = asked(&mut bodies, now);

@@ -37,15 +37,16 @@ impl Allowance {
         (self.is_exceeded, self.run_since, self.longest) = (false, None, None);
     }
 
-    /// Something waited for longer in this view.
-    pub(super) fn exceeded(&mut self) {
-        self.is_exceeded = true;
-    }
-
-    /// Returns `true` if this wait, the longest that counts, is too long.
-    pub(super) fn is_exceeded_by(&mut self, now: Time, wait: Option<Duration>) -> bool {
+    /// Returns `true` if the longest wait is too long, where that `counts`; where it does not, it
+    /// tells what a good run needs.
+    pub(super) fn is_exceeded_by(
+        &mut self,
+        now: Time,
+        wait: Option<Duration>,
+        counts: bool,
+    ) -> bool {
         self.longest = self.longest.max(wait);
-        let is_too_long = wait.is_some_and(|wait| wait > self.now);
+        let is_too_long = counts && wait.is_some_and(|wait| wait > self.now);
         self.is_exceeded |= is_too_long;
         self.end_good_run(now);
         is_too_long

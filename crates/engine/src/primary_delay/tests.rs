@@ -178,6 +178,37 @@ fn an_author_sets_the_allowance_of_the_neglected_alone() {
     assert_eq!(bench.delay.neglect.now, 4 * TIMEOUT);
 }
 
+/// What an author brought about for bodies like its own goes by as everything else does, also where
+/// nobody is treated worse than the rest.
+#[test]
+fn the_allowance_of_the_neglected_halves_too() {
+    let mut bench = Bench::new();
+    bench.delay.neglect.now = 8 * TIMEOUT;
+    for _ in 0..=4 * GOOD_RUN_TIMEOUTS {
+        (0..4).for_each(|author| bench.decide(author, 16, MS));
+        assert!(!bench.is_too_long());
+    }
+    assert_eq!(bench.delay.neglect.now, TIMEOUT);
+}
+
+/// A primary that passes over one author may be told so by that author alone, until the bodies wait
+/// longer than their author can have them wait; the own ones, or those of two, no honest one does.
+#[test]
+fn censorship_is_of_the_own_or_of_an_honest_one() {
+    let weights = Weights::equal(4);
+    let long = 4 * TIMEOUT;
+    let told = |authors: &[u16], allowed: Duration| {
+        let mut bench = Bench::new();
+        bench.delay.neglect.now = allowed;
+        let passed: Vec<_> = authors.iter().map(|author| (ReplicaId(*author), long)).collect();
+        bench.delay.is_censorship(bench.now, &passed, &weights)
+    };
+    assert!(!told(&[], MS));
+    assert!(told(&[3], long - MS) && !told(&[3], long));
+    assert!(told(&[0], 2 * long), "its own");
+    assert!(told(&[2, 3], 2 * long));
+}
+
 /// After a long good run it halves, if a quarter of it was enough; never below the first.
 #[test]
 fn the_allowance_halves_after_a_good_run() {

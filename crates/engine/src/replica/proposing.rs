@@ -93,7 +93,6 @@ impl Replica {
         let arrivals = self.bodies.arrivals(&decided.bodies);
         let since = self.primary_delay.decided(now, arrivals);
         let reason = if self.passes_over(now, since, decided) {
-            self.primary_delay.neglected();
             GivenUpFor::Censorship
         } else if self.delays(now, decided) {
             GivenUpFor::Slowness
@@ -104,12 +103,12 @@ impl Replica {
         self.protocol.handle(now, Input::PrimarySuspected);
     }
 
-    fn passes_over(&self, now: Time, since: Time, decided: &Payload) -> bool {
+    fn passes_over(&mut self, now: Time, since: Time, decided: &Payload) -> bool {
         let limit = CENSORSHIP_TIMEOUTS * self.config.settings.timeout();
-        let limit = limit.max(self.primary_delay.neglected_for());
         let (committee, own) = (self.config.verifier.committee(), self.config.id);
         let is_shared = |announced: &Bitmap| is_shared(committee, own, announced);
-        self.bodies.are_passed_over(now, decided, since, limit, is_shared)
+        let passed_over = self.bodies.passed_over(now, decided, since, limit, is_shared);
+        self.primary_delay.is_censorship(now, &passed_over, committee.weights())
     }
 
     fn delays(&mut self, now: Time, decided: &Payload) -> bool {

@@ -121,7 +121,7 @@ fn an_end_survives_a_restart() {
 /// Records of decided slots name no epoch: those up to the anchor are not of this one, and each
 /// follows the one before it.
 #[test]
-fn a_start_takes_records_of_its_own_epoch_alone() {
+fn a_start_begins_behind_the_anchor() {
     let verifier = verifier_after(ProtocolKind::Pbft, ANCHOR);
     let start = |executed: &[u64], after: &[u64]| {
         let record = |slot: &u64| decided(&verifier, 1, value(*slot, A)).encode();

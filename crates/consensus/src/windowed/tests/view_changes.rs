@@ -262,6 +262,29 @@ pub(super) fn a_view_ends_when_as_many_suspect_as_are_honest() {
     }
 }
 
+/// Who left the view says nothing more in it, and counts: a primary that drives one member out, and
+/// is slow for the others, does not keep its view.
+#[test]
+fn who_left_the_view_counts() {
+    for protocol in ProtocolKind::WINDOWED {
+        for leaves_first in [true, false] {
+            let mut bench = late_in_view_1(protocol, 0);
+            let left = Message::ViewChange(Box::new(change(&bench.verifier, 2, 3, Vec::new())));
+            let suspects = Message::Suspicion(View(1));
+            let (first, second) = if leaves_first { (left, suspects) } else { (suspects, left) };
+            let (from_first, from_second) = if leaves_first { (3, 2) } else { (2, 3) };
+            assert!(!bench.tell(from_first, first).says(is_view_change), "{protocol}");
+            let outputs = bench.tell(from_second, second);
+            assert_eq!(
+                outputs.receivers(is_suspicion),
+                [Recipients::All],
+                "{protocol}: one honest"
+            );
+            assert_eq!(outputs.view_change().view, View(2), "{protocol}: and this one");
+        }
+    }
+}
+
 /// What was long ago says nothing of the primary as it is now.
 #[test]
 fn suspicions_grow_old() {

@@ -39,7 +39,7 @@ fn attempts(bodies: &mut Bodies, most: usize) -> Vec<(Time, Vec<u16>)> {
 #[test]
 fn hearsay_is_asked_for_a_few_times_of_everybody_in_turn() {
     let mut bodies = bodies();
-    bodies.want(Time(0), name(1, 7), ReplicaId(2), Need::Hearsay);
+    bodies.hear(Time(0), ReplicaId(2), &[name(1, 7)]);
     let found = attempts(&mut bodies, usize::MAX);
     let mut at = Time(0) + GRACE_MIN;
     let mut expected = Vec::new();
@@ -153,7 +153,7 @@ fn news_of_what_is_known_is_no_hearsay() {
     bodies.decide(&[decided]);
     bodies.recover(vec![stored]);
     for known in [decided, stored] {
-        bodies.want(Time(0), known, ReplicaId(2), Need::Hearsay);
+        bodies.hear(Time(0), ReplicaId(2), &[known]);
         assert_eq!(bodies.deadline(Time(0)), None, "{known:?}");
     }
 }
@@ -164,7 +164,7 @@ fn hearsay_of_all_members_together_is_within_its_bound() {
     let mut learner = Bodies::new(ReplicaId(4), 4, 1_000);
     for member in 0..4 {
         let names = (0..2 * HEARSAY_MAX as u64).map(|sequence| name(member, sequence));
-        names.for_each(|name| learner.want(Time(0), name, ReplicaId(member), Need::Hearsay));
+        learner.hear(Time(0), ReplicaId(member), &names.collect::<Vec<_>>());
     }
     let [hearsay, ..] = learner.occupancy();
     assert_eq!((hearsay.entries, hearsay.bound), (4 * HEARSAY_MAX, 4 * HEARSAY_MAX));
@@ -202,6 +202,17 @@ fn hearsay_keeps_no_vote_waiting() {
     assert!(of_proposer.iter().all(|(member, _)| *member == 3), "{of_proposer:?}");
 }
 
+/// A view's primary has what it proposes, whoever proposed it before.
+#[test]
+fn what_is_proposed_again_is_asked_of_who_proposes_it_now() {
+    let mut bodies = bodies();
+    bodies.require(Time(0), block(1), &[name(1, 1)], ReplicaId(2));
+    assert_eq!(asked(&mut bodies, Time(0) + GRACE_MIN), [(2, name(1, 1))]);
+    let now = Time(0) + 2 * GRACE_MIN;
+    bodies.require(now, block(2), &[name(1, 1)], ReplicaId(3));
+    assert_eq!(asked(&mut bodies, now + GRACE_MIN), [(3, name(1, 1))]);
+}
+
 /// What a member announces beyond the bound on its hearsay is wanted as the rest comes, without
 /// another announcement.
 #[test]
@@ -226,11 +237,13 @@ fn hearsay_goes_on_as_it_comes() {
 fn an_authors_lateness_ends_no_view() {
     let (timeout, author) = (Duration::from_millis(400), ReplicaId(1));
     let mut bodies = bodies().in_views_of(timeout);
-    bodies.want(Time(0), name(1, 1), ReplicaId(2), Need::Proposed);
     bodies.lateness.entry(author).or_default().observe(Duration::from_secs(9));
-    assert_eq!(bodies.grace(author), timeout / GRACE_PART_OF_VIEW);
-    let attempts = attempts(&mut bodies, 2);
-    assert!(attempts[1].0 <= Time(0) + timeout * 3 / 4, "{attempts:?}");
+    bodies.want(Time(0), name(1, 1), ReplicaId(2), Need::Proposed);
+    let first = Time(0) + timeout / GRACE_PART_OF_VIEW;
+    let expected = [(first, vec![2]), (first + timeout / 2, vec![3])];
+    assert_eq!(attempts(&mut bodies, 2), expected);
+    bodies.want(Time(0), name(1, 2), ReplicaId(2), Need::Decided(Height(1)));
+    assert_eq!(bodies.wanted[&name(1, 2)].ask_at, Time(1_000_000), "it delays no vote");
 }
 
 /// What members said before a snapshot was taken over is of a time that is over.
