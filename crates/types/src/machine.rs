@@ -123,8 +123,8 @@ pub enum Effect<M> {
         to: Recipients,
         /// Stream that the message keeps its order in.
         lane: Lane,
-        /// It must not leave before the records that were persisted ahead of it are durable (★): all
-        /// but what shows nothing that this replica signed.
+        /// It must not leave before the records that were persisted ahead of it are durable (★):
+        /// all but what shows nothing that this replica signed.
         waits: bool,
         /// Message to send, not yet encoded.
         message: M,

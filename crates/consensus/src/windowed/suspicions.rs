@@ -3,9 +3,9 @@
 //! Each member measures that for itself, and what it measures may be its own link's fault. So a
 //! member that suspects says so and goes on. Whoever hears it of `f+1` others says so too, since
 //! one of them is honest; `n−f` end the view, the primary's own word among them, and those who left
-//! it already, by a view change. A member that left alone would sign nothing until others followed,
-//! which they need not ever do: of those that it left by, `f+1` are honest and told all, so that all
-//! say so, and all leave.
+//! it already, by a view change. A member that left alone would sign nothing until others
+//! followed, which they need not ever do: of those that it left by, `f+1` are honest and told all,
+//! so that all say so, and all leave.
 
 use crate::last_times::LastTimes;
 use quorate_types::{ReplicaId, Time};
