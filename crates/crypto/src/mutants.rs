@@ -145,6 +145,8 @@ pub enum Mutant {
     ChangeAcceptedByFew,
     /// Epochs: newcomers need not accept their places.
     NewcomersUnasked,
+    /// Epochs: a stop block gets a vote whether or not its change is here and good at its height.
+    StopUnchecked,
     /// Epochs: who accepts its place may have no state.
     AcceptedFarBehind,
     /// Checkpoints: a member whose own root is another than the certified one goes on.

@@ -12,6 +12,7 @@ mod availability;
 mod batching;
 mod bodies;
 mod chain_piggyback;
+mod changes;
 mod checkpoints;
 mod config;
 mod contributions;
@@ -63,4 +64,4 @@ pub use session::{
 pub use settings::{Availability, Comparison, FlowControl, Settings, SettingsError};
 pub use signed_evidence::{EvidenceLog, SignedEvidence, SignedPair};
 pub use snapshots::Offered;
-pub use verify::{Incoming, Verifier};
+pub use verify::{CheckedChange, Incoming, Verifier};

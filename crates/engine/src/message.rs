@@ -53,6 +53,10 @@ pub enum Message {
     Busy(Busy),
     /// A replica tells a client that the service admits nothing of its request, and why.
     NotAdmitted(NotAdmitted),
+    /// A client brings a signed change of committee, encoded. Members send one another the body.
+    Change(Bytes),
+    /// A replica has taken the change of this digest, or says why not.
+    ChangeAnswer(Result<Digest, String>),
     /// A member acknowledges the receiver's bodies.
     Acknowledgement(Acknowledgement),
     /// An author's bodies are certified to be available.
@@ -211,8 +215,8 @@ pub struct NotAdmitted {
     pub reason: String,
 }
 
-/// Refusal of a client's request or query (tag and what follows) of which nothing is checked;
-/// `None` for what is neither.
+/// Refusal of a client's request, query or change (tag and what follows) of which nothing is
+/// checked; `None` for what is none of them.
 #[must_use]
 pub fn refuse_unchecked(content: &[u8], reason: &str) -> Option<Message> {
     let number = |at: usize| {
@@ -227,6 +231,7 @@ pub fn refuse_unchecked(content: &[u8], reason: &str) -> Option<Message> {
             let refusal = QueryResponse { id: number(1)?, result: Err(reason) };
             Some(Message::QueryResponse(Box::new(refusal)))
         }
+        FrameTag::Change => Some(Message::ChangeAnswer(Err(reason))),
         _ => None,
     }
 }
@@ -280,6 +285,8 @@ impl Message {
             Self::Reply(reply) => typed(tag, reply, &[]),
             Self::Busy(busy) => typed(tag, busy, &[]),
             Self::NotAdmitted(refusal) => typed(tag, refusal, &[]),
+            Self::Change(raw) => typed(tag, &(), std::slice::from_ref(raw)),
+            Self::ChangeAnswer(answer) => typed(tag, answer, &[]),
             Self::Acknowledgement(given) => typed(tag, given, &[]),
             Self::Available(certificate) => typed(tag, certificate, &[]),
             Self::FetchAvailable(next) => typed(tag, next, &[]),
@@ -326,6 +333,8 @@ impl Message {
             Self::Reply(_) => FrameTag::Reply,
             Self::Busy(_) => FrameTag::Busy,
             Self::NotAdmitted(_) => FrameTag::NotAdmitted,
+            Self::Change(_) => FrameTag::Change,
+            Self::ChangeAnswer(_) => FrameTag::ChangeAnswer,
             Self::Acknowledgement(_) => FrameTag::Acknowledgement,
             Self::Available(_) => FrameTag::Available,
             Self::FetchAvailable(_) => FrameTag::FetchAvailable,

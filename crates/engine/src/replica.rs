@@ -10,6 +10,7 @@
 
 mod catch_up;
 mod chain;
+mod changing;
 mod dissemination;
 mod executing;
 mod occupancy;
@@ -24,6 +25,7 @@ use crate::availability::Certifier;
 use crate::batching::Batching;
 use crate::bodies::Bodies;
 use crate::chain_piggyback::ChainPiggyback;
+use crate::changes::Changes;
 use crate::checkpoints::Checkpoints;
 use crate::contributions::Contributions;
 use crate::execution::Execution;
@@ -162,6 +164,7 @@ pub struct Replica {
     effects: VecDeque<Effect<Message>>,
     mempool: Mempool,
     bodies: Bodies,
+    changes: Changes,
     chain_piggyback: ChainPiggyback,
     certifier: Certifier,
     own_signatures: OwnSignatures,
@@ -265,6 +268,7 @@ impl Replica {
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
             bodies: Bodies::new(config.id, members, settings.author_bytes_max),
+            changes: Changes::default(),
             chain_piggyback: ChainPiggyback::new(settings.comparison.truncation, members),
             certifier: Certifier::new(&config),
             own_signatures: OwnSignatures::new(&config),
@@ -440,6 +444,12 @@ impl Replica {
                 self.refusals.count(Refusal::NotAdmitted);
                 self.send(Recipients::Client(client), Message::NotAdmitted(refusal));
             }
+            (Peer::Client(client), Incoming::Change(checked)) => {
+                self.on_change_brought(now, client, *checked);
+            }
+            (Peer::Client(client), Incoming::BadChange(broken)) => {
+                self.send(Recipients::Client(client), Message::ChangeAnswer(Err(broken)));
+            }
             (Peer::Client(client), Incoming::QueryResponse(refusal)) => {
                 self.refusals.count(Refusal::NotAdmitted);
                 self.send(Recipients::Client(client), Message::QueryResponse(refusal));
@@ -474,6 +484,8 @@ impl Replica {
                 }
             }
             Incoming::Body(body) => self.take_body(now, from, &body),
+            // One too many or too late; whoever brought it was told.
+            Incoming::Change(checked) => drop(self.take_change(now, *checked)),
             Incoming::Chain(heights, runs, bodies) => {
                 self.on_chain(now, from, &heights, runs, &bodies);
             }
@@ -591,6 +603,10 @@ impl Replica {
             }
             Some(Reading::Own) => {
                 for body in answer.items.into_iter().filter_map(parse_stored) {
+                    if body.reference.is_change() {
+                        self.reload_change(now, &body);
+                        continue;
+                    }
                     // Stored again: if it was released before, it is needed again now.
                     self.bodies.hold(now, Arc::clone(&body));
                     self.effects.push_back(Effect::Store(body));
@@ -639,12 +655,14 @@ impl Replica {
             Output::Persist(record) => self.effects.push_back(Effect::Persist(record)),
             Output::Combine(job) => self.effects.push_back(Effect::Combine(job)),
             Output::RequestPayload(request) => self.propose_request = Some(request),
-            // ★ No change of epoch is taken: its block gets no vote.
-            Output::RequestBodies { change: Some(_), .. } => {}
-            Output::RequestBodies { block, bodies, change: None, source } => {
-                let uncovered: Vec<BodyRef> =
+            Output::RequestBodies { block, height, bodies, change, source } => {
+                let mut needed: Vec<BodyRef> =
                     bodies.into_iter().filter(|name| !self.certifier.covers(name)).collect();
-                if self.bodies.require(now, block, &uncovered, source) {
+                if let Some(change) = change.filter(|_| !mutants::active(Mutant::StopUnchecked)) {
+                    self.changes.asked(block, change, height);
+                    needed.push(BodyRef::of_change(change));
+                }
+                if self.bodies.require(now, block, &needed, source) && self.changes.allow(&block) {
                     self.protocol.handle(now, Input::Stored(block));
                 }
             }
@@ -689,7 +707,10 @@ impl Replica {
             self.certify(now);
         }
         // A learner's are decided, as far as it knows: it is nobody's place to press for them.
-        let working = self.bodies.has_pending() && !self.config.is_learner();
+        // Nor is there any once the epoch has ended.
+        let is_work = self.bodies.has_pending() || self.due_change().is_some();
+        let goes_on = self.changes.ordered().is_none() && !self.config.is_learner();
+        let working = is_work && goes_on;
         if working != self.working {
             self.working = working;
             self.announce_at = working.then(|| now + self.announce_every());
@@ -705,6 +726,7 @@ impl Replica {
             self.tidied = self.schedule.decided();
             let (protocol, schedule) = (self.protocol.state(), &self.schedule);
             self.bodies.tidy(|block| protocol.may_vote(block), |name| schedule.needs(name));
+            self.changes.tidy(|block| protocol.may_vote(block));
         }
         self.propose(now);
         self.execute(now);

@@ -35,6 +35,7 @@ impl Replica {
     /// The state store has these heights durably: their bodies are executed.
     pub(super) fn recall(&mut self, executed: &ExecutedUpTo) {
         self.durable = executed.height();
+        self.end_with(&executed.decided);
         for record in &executed.recent {
             if let Some(payload) = self.protocol.state().record_payload(&record.bytes) {
                 self.bodies.recall(&payload.bodies);
@@ -363,6 +364,7 @@ impl Replica {
             let bytes = executed.decided.clone();
             self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
         }
+        self.end_with(&executed.decided);
         let skipped = self.schedule.install(height);
         for body in skipped.iter().filter_map(|name| self.bodies.get(name)) {
             self.mempool.skipped(body);

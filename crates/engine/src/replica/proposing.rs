@@ -30,8 +30,9 @@ impl Replica {
         let carried: BTreeSet<BodyRef> = request.carried.iter().copied().collect();
         let Chosen { bodies, first, later } =
             if request.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
+        let change = self.changes.due(request.height).filter(|_| !request.nothing);
         self.propose_at = later;
-        if bodies.is_empty() && !request.at_once {
+        if bodies.is_empty() && change.is_none() && !request.at_once {
             return;
         }
         let company = self.batching.waits(bodies.len(), request.concurrent);
@@ -42,7 +43,10 @@ impl Replica {
         }
         self.batching.saw(self.bodies.pending_count().saturating_sub(carried.len()));
         let stamp = request.stamp_floor_ms.max(self.config.wall_origin_ms + now.as_millis());
-        let payload = Payload::new(request.height, stamp, bodies);
+        let mut payload = Payload::new(request.height, stamp, bodies);
+        if let Some(change) = change {
+            payload = payload.ending_epoch(change);
+        }
         let (view, parent) = (request.view, request.parent);
         (self.propose_request, self.propose_at) = (None, None);
         self.feed(now, Input::Payload { view, parent, payload });

@@ -1,5 +1,6 @@
 //! One replica at its surface: events in, effects out.
 
+mod changing;
 mod committee;
 mod dissemination;
 mod executing;

@@ -1,14 +1,14 @@
 //! Four replicas in virtual time, with a client and lossy links.
 
-use super::{client, committee, content, identity, request, voting};
+use super::{client, committee, content, encoded, identity, request, voting};
 use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
 use quorate_types::machine::{
     CombineOutcome, DecidedRecord, Executed, ReadAnswer, ReadItem, RecordKind, Recovery, Task,
 };
 use quorate_types::{
-    BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId, Time,
-    Verified,
+    BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId,
+    SignedChange, Time, Verified,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -137,6 +137,22 @@ impl Net {
         let customer = Peer::Client(ClientId(client().public()));
         let frame = content(&Message::Request(request(sequence, 10)));
         self.after(LATENCY, to, NetEvent::Message(customer, frame));
+    }
+
+    /// A client brings a change to a member.
+    pub(crate) fn bring(&mut self, to: usize, change: &SignedChange) {
+        let customer = Peer::Client(ClientId(client().public()));
+        let frame = content(&Message::Change(encoded(change)));
+        self.after(LATENCY, to, NetEvent::Message(customer, frame));
+    }
+
+    /// Runs until this is so, a minute at most.
+    pub(crate) fn run_until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        let deadline = self.now + Duration::from_secs(60);
+        while !is_so(self) && self.now < deadline {
+            self.step();
+        }
+        assert!(is_so(self), "not so after a minute: {:?}", self.statuses());
     }
 
     fn drain(&mut self, id: usize) {

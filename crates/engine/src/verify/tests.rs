@@ -5,8 +5,8 @@ use crate::message::{
     Blocks, Busy, Chain, Chunk, FetchBlocks, Frame, Kept, NotAdmitted, Offer, Query, QueryResponse,
 };
 use crate::testing::{
-    self, FIRST, acknowledge, body, certified, certify, certify_executed, client, committee,
-    content, identity, receive, request, verifier, voting,
+    self, FIRST, acknowledge, body, certified, certify, certify_executed, change_body, client,
+    committee, content, encoded, identity, receive, request, signed_change, verifier, voting,
 };
 use crate::{Availability, Message, ProtocolKind, Settings, Truncation};
 use bytes::Bytes;
@@ -120,6 +120,9 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
                 reason: "no".into(),
             }),
         ),
+        ("change", customer(), Message::Change(encoded(&signed_change(1, 9)))),
+        ("change body", MEMBER, Message::Body(change_body(&signed_change(1, 9)))),
+        ("change answer", MEMBER, Message::ChangeAnswer(Err("no".into()))),
         ("acknowledgement", MEMBER, Message::Acknowledgement(acknowledgement())),
         ("available", MEMBER, Message::Available(certificate(&[0, 1]))),
         ("fetch available", MEMBER, Message::FetchAvailable(7)),
@@ -147,6 +150,9 @@ fn every_message_survives_its_frame() {
                 assert_eq!((heights, bodies), (sent.heights, sent.bodies));
             }
             (Incoming::Body(found), Message::Body(sent)) => assert_eq!(found, sent),
+            (Incoming::Change(found), Message::Change(sent)) => assert_eq!(found.body.raw, sent),
+            (Incoming::Change(found), Message::Body(sent)) => assert_eq!(found.body, sent),
+            (Incoming::ChangeAnswer(found), Message::ChangeAnswer(sent)) => assert_eq!(found, sent),
             (Incoming::Announce(found), Message::Announce(sent))
             | (Incoming::FetchBodies(found), Message::FetchBodies(sent)) => {
                 assert_eq!(found, sent);

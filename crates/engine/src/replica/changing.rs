@@ -1,0 +1,103 @@
+//! Changes of committee: brought, spread, proposed, and asked for by the blocks that order them.
+
+use super::Replica;
+use crate::Message;
+use crate::changes::NotTaken;
+use crate::verify::CheckedChange;
+use bytes::Bytes;
+use quorate_consensus::Input;
+use quorate_crypto::Digest;
+use quorate_types::{BlockId, Body, BodyRef, ClientId, Effect, Height, Payload, Recipients, Time};
+use std::sync::Arc;
+
+impl Replica {
+    /// A client brings a change: it goes to everybody, as it came.
+    pub(super) fn on_change_brought(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        checked: CheckedChange,
+    ) {
+        let body = Arc::clone(&checked.body);
+        let taken = self.take_change(now, checked);
+        if taken == Ok(true) {
+            self.send(Recipients::All, Message::Body(Arc::clone(&body)));
+        }
+        let answer = taken.map(|_| body.reference.digest).map_err(|reason| reason.to_string());
+        self.send(Recipients::Client(client), Message::ChangeAnswer(answer));
+    }
+
+    /// Takes a change that was checked, from whomever; `true` if it is new.
+    pub(super) fn take_change(
+        &mut self,
+        now: Time,
+        CheckedChange { body, change }: CheckedChange,
+    ) -> Result<bool, NotTaken> {
+        let is_needed = self.bodies.is_needed(&body.reference);
+        let is_new = self.changes.take(change, self.next_height(), is_needed)?;
+        if is_new {
+            self.bodies.hold(now, Arc::clone(&body));
+            self.effects.push_back(Effect::Store(body));
+        }
+        Ok(is_new)
+    }
+
+    /// A change came back from the own disk. What may be ordered no more leaves it.
+    pub(super) fn reload_change(&mut self, now: Time, body: &Body) {
+        let Ok(checked) = self.config.verifier.check_change(body.raw.clone()) else { return };
+        if self.take_change(now, checked).is_err() {
+            self.bodies.executed(&[body.reference]);
+            self.schedule.recall(self.schedule.executed(), vec![body.reference]);
+        }
+    }
+
+    /// Drops the changes whose time is over.
+    pub(super) fn expire_changes(&mut self) {
+        let expired = self.changes.expire(self.next_height());
+        if !expired.is_empty() {
+            self.bodies.executed(&expired);
+            self.schedule.recall(self.schedule.executed(), expired);
+        }
+    }
+
+    fn next_height(&self) -> Height {
+        self.schedule.decided().next()
+    }
+
+    /// The change that the next height may order: work until it does.
+    pub(super) fn due_change(&self) -> Option<Digest> {
+        self.changes.due(self.next_height())
+    }
+
+    /// Notes that a payload that was decided ends the epoch, if it does: its change must come.
+    pub(super) fn order_change(&mut self, payload: &Payload) {
+        if let Some(change) = payload.header.change {
+            self.changes.order(change);
+        }
+    }
+
+    /// The same of a decided record whose height was executed in an earlier run, or elsewhere.
+    pub(super) fn end_with(&mut self, record: &Bytes) {
+        if let Some(payload) = self.protocol.state().record_payload(record) {
+            self.order_change(&payload);
+        }
+    }
+
+    /// Returns `true` unless the payload orders a change that is not here.
+    pub(super) fn has_change(&self, payload: &Payload) -> bool {
+        payload.change().is_none_or(|change| self.bodies.is_stored(&change))
+    }
+
+    /// Returns `true` if this was ordered, not long ago.
+    pub(super) fn is_ordered(&self, name: &BodyRef) -> bool {
+        let change = self.changes.ordered().map(BodyRef::of_change);
+        self.bodies.is_decided(name) || change == Some(*name)
+    }
+
+    /// All bodies of a block are here: it gets its vote unless it waits for a good change (★).
+    pub(super) fn bodies_are_here(&mut self, now: Time, block: BlockId) {
+        if self.changes.allow(&block) {
+            self.feed(now, Input::Stored(block));
+        }
+    }
+}
