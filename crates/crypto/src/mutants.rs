@@ -147,6 +147,10 @@ pub enum Mutant {
     NewcomersUnasked,
     /// Epochs: a stop block gets a vote whether or not its change is here and good at its height.
     StopUnchecked,
+    /// Epochs: the next epoch begins without a record of the hand-over.
+    HandOverUnrecorded,
+    /// Epochs: a member whose own state is not the one that is handed over hands it over.
+    HandOverTrustOwn,
     /// Epochs: who accepts its place may have no state.
     AcceptedFarBehind,
     /// Checkpoints: a member whose own root is another than the certified one goes on.

@@ -9,7 +9,7 @@
 
 use quorate_consensus::Occupancy;
 use quorate_crypto::Digest;
-use quorate_types::{BlockId, BodyRef, Change, ChangeError, Height};
+use quorate_types::{BlockId, BodyRef, Change, ChangeError, CommitteeFile, Height};
 use std::collections::BTreeMap;
 
 /// Changes that are kept though no block orders them. Each was approved by a quorum: nobody fills
@@ -37,8 +37,17 @@ pub(crate) struct Changes {
     arrivals: u64,
     /// Blocks that may end the epoch, each with its change and its height.
     stops: BTreeMap<BlockId, (Digest, Height)>,
-    /// The one that ends the epoch.
-    ordered: Option<Digest>,
+    /// The epoch's end.
+    stop: Option<Stop>,
+}
+
+/// Decided block that ends the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stop {
+    /// Digest of the change that it orders.
+    pub(crate) change: Digest,
+    pub(crate) height: Height,
+    pub(crate) block: BlockId,
 }
 
 #[derive(Debug)]
@@ -62,10 +71,10 @@ impl Changes {
         if self.known.contains_key(&digest) {
             return Ok(false);
         }
-        if self.ordered.is_some_and(|ordered| ordered != digest) {
+        if self.ordered().is_some_and(|ordered| ordered != digest) {
             return Err(NotTaken::Ended);
         }
-        if !is_needed && self.ordered.is_none() {
+        if !is_needed && self.stop.is_none() {
             if next > change.expires {
                 return Err(NotTaken::Never(ChangeError::Expired(change.expires)));
             }
@@ -92,7 +101,7 @@ impl Changes {
             known.stored && known.change.check_height(height).is_ok()
         };
         let due = self.known.iter().filter(is_due).min_by_key(|(_, known)| known.arrival);
-        due.map(|(digest, _)| *digest).filter(|_| self.ordered.is_none())
+        due.map(|(digest, _)| *digest).filter(|_| self.stop.is_none())
     }
 
     /// A block orders this change, and waits for it.
@@ -113,20 +122,31 @@ impl Changes {
         self.stops.retain(|block, _| may_vote(*block));
     }
 
-    /// This change was ordered: its block is the epoch's last.
-    pub(crate) fn order(&mut self, change: Digest) {
-        self.ordered = Some(change);
+    /// The epoch's last block is decided.
+    pub(crate) fn end(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+    }
+
+    /// The epoch's last block, once it is decided.
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        self.stop
     }
 
     /// The change that ends the epoch, once its block is decided.
     pub(crate) fn ordered(&self) -> Option<Digest> {
-        self.ordered
+        self.stop.map(|stop| stop.change)
+    }
+
+    /// Committee file of the next epoch, once that is certain and here.
+    pub(crate) fn next_file(&self) -> Option<&CommitteeFile> {
+        let known = self.known.get(&self.ordered()?).filter(|known| known.stored);
+        known.map(|known| &known.change.file)
     }
 
     /// Forgets the changes that no height from `next` on may order, and returns their bodies'
     /// names.
     pub(crate) fn expire(&mut self, next: Height) -> Vec<BodyRef> {
-        let ordered = self.ordered;
+        let ordered = self.ordered();
         let is_over = |digest: &Digest, known: &Known| {
             next > known.change.expires && ordered != Some(*digest)
         };

@@ -71,6 +71,10 @@ pub enum FrameTag {
     Change = 28,
     /// Answer to whoever brought a change.
     ChangeAnswer = 29,
+    /// Share over what an epoch ended with.
+    HandOverShare = 30,
+    /// Certificate of what an epoch ended with.
+    HandOver = 31,
 }
 
 /// Setting without which no member sends a frame. Each is one that every member must say the same.
@@ -200,7 +204,7 @@ const OWN_STATEMENT_BYTES_MAX: usize = 512 + Committee::MEMBERS_MAX * 72;
 const OWN_SIGNATURES_BYTES_MAX: usize = 512 + OWN_STATEMENTS_MAX * OWN_STATEMENT_BYTES_MAX;
 
 /// The table, in the order of the tags' numbers.
-const TABLE: [FrameRules; 29] = {
+const TABLE: [FrameRules; 31] = {
     use FrameSetting as Setting;
     use FrameTag as Tag;
     use Lane::{Bulk, Client, Consensus};
@@ -241,6 +245,8 @@ const TABLE: [FrameRules; 29] = {
         FrameRules::small(Tag::NotAdmitted, 512, Client),
         FrameRules::bulky(Tag::Change, 1 + SignedChange::BYTES_MAX, Client),
         FrameRules::small(Tag::ChangeAnswer, 512, Client),
+        FrameRules::small(Tag::HandOverShare, 512, Consensus),
+        FrameRules::small(Tag::HandOver, 256 + AVAILABLE_BYTES_MAX, Consensus),
     ]
 };
 

@@ -20,6 +20,7 @@ mod execution;
 mod fair_queue;
 mod flow;
 mod frames;
+mod hand_overs;
 pub mod host;
 mod latency;
 mod mempool;

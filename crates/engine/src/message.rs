@@ -14,7 +14,9 @@ use quorate_consensus as consensus;
 use quorate_crypto::{Digest, Share};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
 use quorate_types::service::Proven;
-use quorate_types::{BlockId, Body, BodyRef, Height, Lane, Reply, Request};
+use quorate_types::{
+    BlockId, Body, BodyRef, HandOver, Height, Lane, Reply, Request, SignedHandOver,
+};
 use std::sync::Arc;
 
 /// An outgoing message. Cloning shares bulk bytes.
@@ -69,6 +71,10 @@ pub enum Message {
     ExecutionShare(Height, Digest, Share),
     /// A member's share over a state that may replace everything before it; likewise.
     CheckpointShare(Height, Digest, Share),
+    /// A member's share over what the epoch ended with; likewise.
+    HandOverShare(HandOver, Share),
+    /// What the epoch ended with is certified.
+    HandOver(SignedHandOver),
     /// A height's root is certified.
     ExecutionProof(ExecutionCertificate),
     /// Results of a client's request, with the proof.
@@ -292,6 +298,8 @@ impl Message {
             Self::FetchAvailable(next) => typed(tag, next, &[]),
             Self::ExecutionShare(height, root, share) => typed(tag, &(height, root, share), &[]),
             Self::CheckpointShare(height, root, share) => typed(tag, &(height, root, share), &[]),
+            Self::HandOverShare(content, share) => typed(tag, &(content, share), &[]),
+            Self::HandOver(signed) => typed(tag, signed, &[]),
             Self::ExecutionProof(certificate) => typed(tag, certificate, &[]),
             Self::CertifiedReply(reply) => typed(tag, reply, &[]),
             Self::Query(query) => typed(tag, query, &[]),
@@ -340,6 +348,8 @@ impl Message {
             Self::FetchAvailable(_) => FrameTag::FetchAvailable,
             Self::ExecutionShare(..) => FrameTag::ExecutionShare,
             Self::CheckpointShare(..) => FrameTag::CheckpointShare,
+            Self::HandOverShare(..) => FrameTag::HandOverShare,
+            Self::HandOver(_) => FrameTag::HandOver,
             Self::ExecutionProof(_) => FrameTag::ExecutionProof,
             Self::CertifiedReply(_) => FrameTag::CertifiedReply,
             Self::Query(_) => FrameTag::Query,

@@ -13,6 +13,7 @@ mod chain;
 mod changing;
 mod dissemination;
 mod executing;
+mod handing_over;
 mod occupancy;
 mod proposing;
 mod timers;
@@ -29,6 +30,7 @@ use crate::changes::Changes;
 use crate::checkpoints::Checkpoints;
 use crate::contributions::Contributions;
 use crate::execution::Execution;
+use crate::hand_overs::HandOvers;
 use crate::latency::{Latencies, LatencyCounts};
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
@@ -191,6 +193,9 @@ pub struct Replica {
     replies: Replies,
     execution: Execution,
     checkpoints: Checkpoints,
+    hand_overs: HandOvers,
+    /// Root at the epoch's last height, once it is executed.
+    last_root: Option<Digest>,
     queries: PendingQueries,
     propose_request: Option<ProposeRequest>,
     /// Time at which a pending body may be proposed that may not yet.
@@ -263,6 +268,8 @@ impl Replica {
         let settings = &config.settings;
         let protocol = protocol(&config);
         Self {
+            hand_overs: HandOvers::new(&config),
+            last_root: None,
             checkpoints: Checkpoints::new(&config, protocol.state().checkpoint_every()),
             protocol,
             effects: VecDeque::new(),
@@ -414,7 +421,9 @@ impl Replica {
             self.execution.resume(now, executed.header);
             self.checkpoints.executed(now, &executed.header);
             self.recall(executed);
+            self.note_last(&executed.header);
         }
+        self.recover_hand_over(recovery.hand_over.as_ref());
         self.oldest_snapshot = recovery.snapshots.first().copied();
         self.snapshots.recover(recovery.staged);
         let last = recovery.decided.last().map(|record| record.height);
@@ -465,6 +474,7 @@ impl Replica {
             // Answered by what leaves when it acts again; members send them again.
             Incoming::ExecutionShare(..)
             | Incoming::CheckpointShare(..)
+            | Incoming::HandOverShare(..)
             | Incoming::FetchAvailable(_)
                 if self.unacted.is_some() => {}
             Incoming::Consensus(message) => {
@@ -504,6 +514,10 @@ impl Replica {
             Incoming::CheckpointShare(height, root, share) => {
                 self.checkpoints.on_share(now, from, (height, root), share);
             }
+            Incoming::HandOverShare(content, share) => {
+                self.hand_overs.on_share(now, from, content, share);
+            }
+            Incoming::HandOver(signed) => self.hand_overs.learn(*signed),
             Incoming::ExecutionProof(certificate) => {
                 self.execution.on_proof(now, from, *certificate);
             }
@@ -622,6 +636,7 @@ impl Replica {
             Purpose::Vote | Purpose::Fast => self.feed(now, Input::Combined(outcome)),
             Purpose::Execute => self.execution.on_combined(now, &outcome),
             Purpose::Checkpoint => self.checkpoints.on_combined(now, &outcome),
+            Purpose::HandOver => self.hand_overs.on_combined(now, &outcome),
         }
     }
 
@@ -630,6 +645,7 @@ impl Replica {
     /// What a member missed while it was away, an idle committee tells it no more.
     fn on_connected(&mut self, now: Time, member: ReplicaId) {
         if !self.config.is_learner() {
+            self.show_hand_over(Peer::Replica(member));
             self.feed(now, Input::ShowDecision { to: member });
         }
     }
@@ -733,6 +749,7 @@ impl Replica {
         if acts {
             self.certify_executed(now);
             self.certify_checkpoints(now);
+            self.certify_hand_over(now);
         }
         self.fetch_due(now);
         self.announce_due(now);

@@ -10,15 +10,16 @@ use quorate_consensus::chained::{self, Block, Phase, Proposal, Qc};
 use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::{
-    Bitmap, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share, VotingSecret,
+    Bitmap, Certificate, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share,
+    VotingSecret, hash,
 };
 use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
 };
 use quorate_types::{
-    Approval, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile, Epoch, Header,
-    Height, Kind, Member, Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request,
-    SignedChange, Verified, View, sign,
+    Approval, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile, Epoch, HandOver,
+    Header, Height, Kind, Member, Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request,
+    SignedChange, SignedHandOver, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -140,12 +141,29 @@ pub(crate) fn certified(request: &Request, results: Vec<Outcome>) -> CertifiedRe
 
 /// Signed by all members.
 pub(crate) fn certify_executed(header: Header) -> ExecutionCertificate {
-    let statement = header.statement(committee().scope());
-    let (scheme, _) = committee().scheme(Purpose::Execute);
+    let certificate = sign_by_all(&header.statement(committee().scope()), Purpose::Execute);
+    ExecutionCertificate { header, certificate }
+}
+
+/// An epoch's end.
+pub(crate) fn hand_over() -> HandOver {
+    let (stop, root) = (BlockId(hash(b"stop")), hash(b"root"));
+    let file = signed_change(1, 9).change.file.digest();
+    HandOver { height: Height(9), stop, root, file }
+}
+
+/// Signed by all members.
+pub(crate) fn signed_hand_over(content: HandOver) -> SignedHandOver {
+    let certificate = sign_by_all(&content.statement(committee().scope()), Purpose::HandOver);
+    SignedHandOver { content, certificate }
+}
+
+fn sign_by_all(statement: &[u8], purpose: Purpose) -> Certificate {
+    let (scheme, _) = committee().scheme(purpose);
     let shares: Vec<_> =
-        (0..4u8).map(|member| (usize::from(member), voting(member).sign(&statement))).collect();
-    let combined = scheme.combine(&statement, &shares, &Bitmap::new(4), Policy::Aggregate);
-    ExecutionCertificate { header, certificate: combined.certificate.expect("good shares") }
+        (0..4u8).map(|member| (usize::from(member), voting(member).sign(statement))).collect();
+    let combined = scheme.combine(statement, &shares, &Bitmap::new(4), Policy::Aggregate);
+    combined.certificate.expect("good shares")
 }
 
 pub(crate) fn client() -> IdentitySecret {

@@ -15,8 +15,8 @@ use quorate_crypto::{Digest, IdentityKey, Share, Signature, hash, verify_batch};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
 use quorate_types::service::{Admission, Operation, Preparation, REASON_BYTES_MAX};
 use quorate_types::{
-    BlockId, Body, BodyRef, Change, ChangeError, Committee, Height, Manifest, Peer, Rejected,
-    ReplicaId, Reply, Request, Verified, Verify,
+    BlockId, Body, BodyRef, Change, ChangeError, Committee, HandOver, Height, Manifest, Peer,
+    Rejected, ReplicaId, Reply, Request, SignedHandOver, Verified, Verify,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,6 +74,10 @@ pub enum Incoming {
     ExecutionShare(Height, Digest, Share),
     /// A member's share over a checkpoint, unchecked.
     CheckpointShare(Height, Digest, Share),
+    /// A member's share over what the epoch ended with, unchecked.
+    HandOverShare(HandOver, Share),
+    /// What the epoch ended with, certified.
+    HandOver(Box<SignedHandOver>),
     /// Certified root of an executed height.
     ExecutionProof(Box<ExecutionCertificate>),
     /// Results of a client's request, certified (checked by clients).
@@ -282,6 +286,8 @@ impl Verify for Incoming {
             FrameTag::NotAdmitted => from_member(from, Self::NotAdmitted(decode(&content)?)),
             FrameTag::Change => check_change(content, from, verifier),
             FrameTag::ChangeAnswer => from_member(from, Self::ChangeAnswer(decode(&content)?)),
+            FrameTag::HandOverShare => check_hand_over_share(&content, from),
+            FrameTag::HandOver => check_hand_over(&content, from, verifier),
             FrameTag::Consensus => {
                 from.replica()?;
                 let message =
@@ -332,12 +338,7 @@ impl Verify for Incoming {
                 question.check(from.replica()?, verifier.consensus())?;
                 Ok(Self::OwnQuestion(question))
             }
-            FrameTag::OwnSignatures => {
-                from.replica()?;
-                let answer: Box<OwnSignaturesAnswer> = decode(&content)?;
-                answer.check(verifier.consensus())?;
-                Ok(Self::OwnSignatures(answer))
-            }
+            FrameTag::OwnSignatures => check_own_signatures(&content, from, verifier),
         }
     }
 }
@@ -494,6 +495,29 @@ fn check_change(content: Bytes, from: Peer, verifier: &Verifier) -> Result<Incom
         Err(broken @ ChangeError::Malformed(_)) => Err(malformed(broken)),
         Err(broken) => Ok(Incoming::BadChange(shortened(broken.to_string()))),
     }
+}
+
+fn check_own_signatures(
+    content: &[u8],
+    from: Peer,
+    verifier: &Verifier,
+) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let answer: Box<OwnSignaturesAnswer> = decode(content)?;
+    answer.check(verifier.consensus())?;
+    Ok(Incoming::OwnSignatures(answer))
+}
+
+fn check_hand_over_share(content: &[u8], from: Peer) -> Result<Incoming, Rejected> {
+    let (stated, share) = decode(content)?;
+    from_member(from, Incoming::HandOverShare(stated, share))
+}
+
+fn check_hand_over(content: &[u8], from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let signed: Box<SignedHandOver> = decode(content)?;
+    signed.check(verifier.committee())?;
+    Ok(Incoming::HandOver(signed))
 }
 
 fn check_query(content: &[u8], from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {

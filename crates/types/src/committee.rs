@@ -24,6 +24,8 @@ pub enum Purpose {
     Execute,
     /// The state that replaces everything before it: a quorum has it.
     Checkpoint,
+    /// The state that the next epoch begins with: a quorum has it, and has ended.
+    HandOver,
 }
 
 impl Purpose {
@@ -31,7 +33,7 @@ impl Purpose {
     #[must_use]
     pub fn threshold(self, weights: &Weights) -> u64 {
         match self {
-            Self::Vote | Self::Checkpoint => weights.quorum(),
+            Self::Vote | Self::Checkpoint | Self::HandOver => weights.quorum(),
             Self::Fast => weights.fast(),
             Self::Execute => weights.weak(),
         }
@@ -41,7 +43,7 @@ impl Purpose {
     #[must_use]
     pub fn sharing(self) -> Sharing {
         match self {
-            Self::Vote | Self::Checkpoint => Sharing::Slow,
+            Self::Vote | Self::Checkpoint | Self::HandOver => Sharing::Slow,
             Self::Fast => Sharing::Fast,
             Self::Execute => Sharing::Execution,
         }

@@ -1,4 +1,4 @@
-use super::{Changes, KEPT_MAX, NotTaken};
+use super::{Changes, KEPT_MAX, NotTaken, Stop};
 use crate::testing::signed_change;
 use quorate_crypto::hash;
 use quorate_types::{BlockId, BodyRef, Change, ChangeError, Height};
@@ -15,6 +15,10 @@ fn book(changes: &[Change]) -> Changes {
         book.stored(&change.digest());
     }
     book
+}
+
+fn end(change: &Change) -> Stop {
+    Stop { change: change.digest(), height: Height(2), block: BlockId(hash(b"stop")) }
 }
 
 #[test]
@@ -55,7 +59,7 @@ fn what_may_be_ordered_no_more_is_dropped() {
     let mut book = book(&[brief.clone(), long.clone()]);
     assert!(book.expire(Height(4)).is_empty());
     assert_eq!(book.expire(Height(5)), [BodyRef::of_change(brief.digest())]);
-    book.order(long.digest());
+    book.end(end(&long));
     assert!(book.expire(Height(20)).is_empty(), "it begins the next epoch");
 }
 
@@ -63,9 +67,10 @@ fn what_may_be_ordered_no_more_is_dropped() {
 fn one_change_ends_an_epoch() {
     let [one, other] = [change(1, 9), change(1, 8)];
     let mut book = book(std::slice::from_ref(&one));
-    book.order(one.digest());
+    book.end(end(&one));
     assert_eq!(book.due(Height(2)), None);
     assert_eq!(book.take(other, Height(2), true), Err(NotTaken::Ended));
+    assert_eq!(book.next_file(), Some(&one.file));
 }
 
 #[test]

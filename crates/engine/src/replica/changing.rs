@@ -2,7 +2,7 @@
 
 use super::Replica;
 use crate::Message;
-use crate::changes::NotTaken;
+use crate::changes::{NotTaken, Stop};
 use crate::verify::CheckedChange;
 use bytes::Bytes;
 use quorate_consensus::Input;
@@ -69,17 +69,18 @@ impl Replica {
         self.changes.due(self.next_height())
     }
 
-    /// Notes that a payload that was decided ends the epoch, if it does: its change must come.
-    pub(super) fn order_change(&mut self, payload: &Payload) {
+    /// Notes that a decided block ends the epoch, if it does: its change must come.
+    pub(super) fn note_end(&mut self, payload: &Payload, block: BlockId) {
         if let Some(change) = payload.header.change {
-            self.changes.order(change);
+            self.changes.end(Stop { change, height: payload.header.height, block });
         }
     }
 
     /// The same of a decided record whose height was executed in an earlier run, or elsewhere.
-    pub(super) fn end_with(&mut self, record: &Bytes) {
-        if let Some(payload) = self.protocol.state().record_payload(record) {
-            self.order_change(&payload);
+    pub(super) fn note_end_of(&mut self, record: &Bytes) {
+        let state = self.protocol.state();
+        if let Some((payload, block)) = state.record_payload(record).zip(state.record_id(record)) {
+            self.note_end(&payload, block);
         }
     }
 

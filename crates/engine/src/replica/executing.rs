@@ -21,7 +21,7 @@ impl Replica {
         }
         self.bodies.decide(&decided.payload.bodies);
         self.certifier.decided(&decided.payload.bodies);
-        self.order_change(&decided.payload);
+        self.note_end(&decided.payload, decided.block);
         self.schedule.decide(decided.payload, decided.record);
     }
 
@@ -55,10 +55,12 @@ impl Replica {
             }
             self.latencies.starts(arrivals);
             let height = payload.header.height;
+            // What is handed over is the manifest of a snapshot that all have.
+            let is_last = payload.ends_epoch();
             let block = Block { payload, bodies, decided };
             self.execution.starts(&block);
             self.effects.push_back(Effect::Task(Task::Execute(Box::new(block))));
-            if height.0.is_multiple_of(self.config.settings.snapshot_every) {
+            if is_last || height.0.is_multiple_of(self.config.settings.snapshot_every) {
                 self.effects.push_back(Effect::Task(Task::Snapshot(height)));
             }
         }
@@ -76,6 +78,7 @@ impl Replica {
         self.note_leader();
         self.execution.executed(now, &executed);
         self.checkpoints.executed(now, &executed.header);
+        self.note_last(&executed.header);
         self.snapshots.executed();
         for answer in executed.answers {
             self.answer(answer);

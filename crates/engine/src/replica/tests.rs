@@ -4,6 +4,7 @@ mod changing;
 mod committee;
 mod dissemination;
 mod executing;
+mod handing_over;
 mod proposing;
 mod witnesses;
 
