@@ -7,6 +7,7 @@ use crate::verify::CheckedChange;
 use bytes::Bytes;
 use quorate_consensus::Input;
 use quorate_crypto::Digest;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Body, BodyRef, ClientId, Effect, Height, Payload, Recipients, Time};
 use std::sync::Arc;
 
@@ -70,9 +71,16 @@ impl Replica {
     }
 
     /// Notes that a decided block ends the epoch, if it does: its change must come.
+    ///
+    /// ★ Nothing of the epoch is signed any more, neither bodies nor checkpoints, but for what its
+    /// heights came to and what it hands over.
     pub(super) fn note_end(&mut self, payload: &Payload, block: BlockId) {
         if let Some(change) = payload.header.change {
             self.changes.end(Stop { change, height: payload.header.height, block });
+            if !mutants::active(Mutant::SignAfterStop) {
+                self.certifier.stop_signing();
+                self.checkpoints.stop_signing();
+            }
         }
     }
 

@@ -3,13 +3,14 @@
 use crate::message::FetchBlocks;
 use crate::testing::net::{ALL, Net};
 use crate::testing::{committee, config, content, hand_over, signed_change, signed_hand_over};
-use crate::{Incoming, Message, Replica, Settings};
+use crate::{Availability, Incoming, Message, Replica, Settings};
 use quorate_consensus::ProtocolKind;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Certificate, IdentityKey, KeyCache};
-use quorate_types::machine::{Halt, HandedOver, Recovery};
+use quorate_types::machine::{ExecutedUpTo, Halt, HandedOver, Recovery};
 use quorate_types::{
-    BlockId, ClientId, Effect, Epoch, Event, Height, Machine, Peer, SignedHandOver, Time, Verified,
+    BlockId, ClientId, Effect, Epoch, Event, Header, Height, Machine, Peer, SignedHandOver, Time,
+    Verified,
 };
 use std::sync::Arc;
 
@@ -114,6 +115,54 @@ fn a_recorded_hand_over_survives_a_restart() {
     net.run_until(|net| have_handed_over(net, &[2]));
     assert_eq!(net.members[2].handed[0].0, before);
     assert!(!net.sent.iter().any(|(_, _, message)| is_share(message)));
+}
+
+/// A start whose state is that of the last height, with or without its own record: the change comes
+/// from the own disk, or from others where that lost it.
+#[test]
+fn an_executed_end_survives_a_restart() {
+    for keeps_change in [true, false] {
+        let mut net = ending(ProtocolKind::Jolteon);
+        net.run_until(|net| have_handed_over(net, &ALL));
+        let before = net.members[2].handed[0].0.clone();
+        let mut disk = net.disk(2);
+        let last = disk.decided.pop().expect("the stop block");
+        let header = Header { height: last.height, ..Header::default() };
+        let (decided, operations, recent) = (last.bytes.clone(), 0, vec![last]);
+        disk.executed = Some(ExecutedUpTo { header, decided, operations, recent });
+        disk.decided.clear();
+        disk.hand_over = disk.hand_over.filter(|_| keeps_change);
+        disk.bodies.retain(|name| !name.is_change() || keeps_change);
+        net.restart(2, disk);
+        net.run_until(|net| have_handed_over(net, &[2]));
+        assert_eq!(net.members[2].handed[0].0, before, "{keeps_change}");
+    }
+}
+
+/// ★ Whoever decided the end acknowledges nobody's bodies any more.
+fn check_nothing_is_acknowledged_after_the_end() {
+    let settings = Settings { availability: Availability::Certified, ..Settings::default() };
+    let mut net = Net::new(&settings, |_, _, _| false);
+    net.serve(2, &ALL);
+    net.bring(1, &signed_change(1, 1_000));
+    net.run_until(|net| have_handed_over(net, &ALL));
+    net.sent.clear();
+    net.submit(1, 77);
+    let until = net.now + settings.timeout();
+    net.run_until(|net| net.now >= until);
+    let sent = |is_it: fn(&Message) -> bool| net.sent.iter().any(|(.., it)| is_it(it));
+    assert!(sent(|message| matches!(message, Message::Body(_))), "one was sealed");
+    assert!(!sent(|message| matches!(message, Message::Acknowledgement(_))));
+}
+
+#[test]
+fn nothing_is_acknowledged_after_the_end() {
+    check_nothing_is_acknowledged_after_the_end();
+}
+
+#[test]
+fn acknowledging_after_the_end_is_noticed() {
+    assert_noticed(Mutant::SignAfterStop, check_nothing_is_acknowledged_after_the_end);
 }
 
 /// A record that no quorum of this epoch signed is not this replica's.
