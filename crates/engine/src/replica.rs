@@ -275,9 +275,9 @@ impl Replica {
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
             bodies: Bodies::new(config.id, members, settings.author_bytes_max),
-            changes: Changes::default(),
             chain_piggyback: ChainPiggyback::new(settings.comparison.truncation, members),
             certifier: Certifier::new(&config),
+            changes: Changes::default(),
             own_signatures: OwnSignatures::new(&config),
             unacted: None,
             shown_meanwhile: BTreeMap::new(),
@@ -565,6 +565,13 @@ impl Replica {
         }
         if let Some(answer) = self.replies.get(client, request.sequence).cloned() {
             self.reply(answer);
+            return;
+        }
+        if self.changes.stop().is_some() {
+            let reason =
+                "the epoch has ended: send it again once the next one has begun".to_owned();
+            let busy = Busy { sequence: request.sequence, reason };
+            self.send(Recipients::Client(client), Message::Busy(busy));
             return;
         }
         if mutants::active(Mutant::HotStuffDropUnlessLeading)

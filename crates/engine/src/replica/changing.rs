@@ -43,10 +43,11 @@ impl Replica {
         Ok(is_new)
     }
 
-    /// A change came back from the own disk. What may be ordered no more leaves it.
+    /// A change came back from the own disk, and is checked anew. What may be ordered no more
+    /// leaves it.
     pub(super) fn reload_change(&mut self, now: Time, body: &Body) {
-        let Ok(checked) = self.config.verifier.check_change(body.raw.clone()) else { return };
-        if self.take_change(now, checked).is_err() {
+        let checked = self.config.verifier.check_change(body.raw.clone());
+        if !checked.is_ok_and(|checked| self.take_change(now, checked).is_ok()) {
             self.bodies.executed(&[body.reference]);
             self.schedule.recall(self.schedule.executed(), vec![body.reference]);
         }

@@ -1,18 +1,20 @@
 //! From the epoch's last block to what the host begins the next one with.
 
+use super::give_at;
 use crate::message::FetchBlocks;
-use crate::testing::net::{ALL, Net};
-use crate::testing::{committee, config, content, hand_over, signed_change, signed_hand_over};
-use crate::{Availability, Incoming, Message, Replica, Settings};
+use crate::testing::net::{ALL, LATENCY, Net};
+use crate::testing::{
+    FIRST, body, client, committee, config, hand_over, request, signed_change, signed_hand_over,
+};
+use crate::{Availability, Message, Replica, Settings};
 use quorate_consensus::ProtocolKind;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Certificate, IdentityKey, KeyCache};
 use quorate_types::machine::{ExecutedUpTo, Halt, HandedOver, Recovery};
 use quorate_types::{
-    BlockId, ClientId, Effect, Epoch, Event, Header, Height, Machine, Peer, SignedHandOver, Time,
-    Verified,
+    BlockId, ClientId, Effect, Epoch, Event, Header, Height, Machine, Peer, ReplicaId,
+    SignedHandOver, Time,
 };
-use std::sync::Arc;
 
 fn have_handed_over(net: &Net, members: &[usize]) -> bool {
     members.iter().all(|id| !net.members[*id].handed.is_empty())
@@ -147,11 +149,12 @@ fn check_nothing_is_acknowledged_after_the_end() {
     net.bring(1, &signed_change(1, 1_000));
     net.run_until(|net| have_handed_over(net, &ALL));
     net.sent.clear();
-    net.submit(1, 77);
+    let sealed = Message::Body(body(3, FIRST, 10));
+    net.forge(LATENCY, ReplicaId(3), 0, &sealed);
     let until = net.now + settings.timeout();
     net.run_until(|net| net.now >= until);
     let sent = |is_it: fn(&Message) -> bool| net.sent.iter().any(|(.., it)| is_it(it));
-    assert!(sent(|message| matches!(message, Message::Body(_))), "one was sealed");
+    assert!(net.members[0].replica.bodies.has_pending(), "it is here");
     assert!(!sent(|message| matches!(message, Message::Acknowledgement(_))));
 }
 
@@ -163,6 +166,23 @@ fn nothing_is_acknowledged_after_the_end() {
 #[test]
 fn acknowledging_after_the_end_is_noticed() {
     assert_noticed(Mutant::SignAfterStop, check_nothing_is_acknowledged_after_the_end);
+}
+
+/// A client that sends something then is told to send it again.
+#[test]
+fn requests_are_turned_away_after_the_end() {
+    let mut net = ending(ProtocolKind::Jolteon);
+    net.run_until(|net| have_handed_over(net, &ALL));
+    let (now, replica) = (net.now, &mut net.members[0].replica);
+    let customer = Peer::Client(ClientId(client().public()));
+    give_at(replica, now, customer, &Message::Request(request(77, 10)));
+    let busy = std::iter::from_fn(|| replica.poll()).find_map(|effect| match effect {
+        Effect::Send { message: Message::Busy(busy), .. } => Some(busy),
+        _ => None,
+    });
+    let busy = busy.expect("an answer");
+    assert_eq!(busy.sequence, 77);
+    assert_eq!(busy.reason, "the epoch has ended: send it again once the next one has begun");
 }
 
 /// A record that no quorum of this epoch signed is not this replica's.
@@ -203,13 +223,10 @@ fn learners_and_members_that_come_back_are_shown_the_end() {
     };
     for (height, is_shown) in [(Height(0), false), (stop.height, true)] {
         let asked = FetchBlocks { height, after: Some(stop.block), target: BlockId::default() };
-        let asked = content(&Message::FetchBlocks(asked));
-        let verifier = Arc::clone(&replica.config.verifier);
-        let message = Verified::<Incoming>::check(asked, learner, &verifier).expect("well-formed");
-        replica.handle(now, Event::Message { from: learner, message });
+        give_at(replica, now, learner, &Message::FetchBlocks(asked));
         assert_eq!(shows(replica, learner), is_shown, "{height}");
     }
-    let member = quorate_types::ReplicaId(2);
+    let member = ReplicaId(2);
     replica.handle(now, Event::Connected(member));
     assert!(shows(replica, Peer::Replica(member)));
 }
