@@ -589,6 +589,11 @@ impl Bodies {
         }
     }
 
+    /// Members that said so.
+    pub(crate) fn announced_by(&self, name: &BodyRef) -> Option<&Bitmap> {
+        self.held.get(name).map(|held| &held.announced)
+    }
+
     /// Returns `true` if a payload orders nothing, or something younger, while a body has been
     /// pending here for longer than `limit`, counted from `since` at the earliest. Leaders take
     /// what is pending in the order of its arrival, and within that time all have it. Only what

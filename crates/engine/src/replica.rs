@@ -194,6 +194,8 @@ pub struct Replica {
     execution: Execution,
     checkpoints: Checkpoints,
     hand_overs: HandOvers,
+    /// Since when a change waits that the next height may order.
+    change_due_since: Option<Time>,
     /// Root at the epoch's last height, once it is executed.
     last_root: Option<Digest>,
     queries: PendingQueries,
@@ -269,6 +271,7 @@ impl Replica {
         let protocol = protocol(&config);
         Self {
             hand_overs: HandOvers::new(&config),
+            change_due_since: None,
             last_root: None,
             checkpoints: Checkpoints::new(&config, protocol.state().checkpoint_every()),
             protocol,
@@ -696,6 +699,7 @@ impl Replica {
                     self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
                 }
                 self.judge_primary(now, &decided.payload);
+                self.judge_by_change(now, &decided.payload);
                 self.schedule_decided(now, decided);
             }
             Output::Behind { target, source } => self.sync.behind(now, target, source),
@@ -731,7 +735,8 @@ impl Replica {
         }
         // A learner's are decided, as far as it knows: it is nobody's place to press for them.
         // Nor is there any once the epoch has ended.
-        let is_work = self.bodies.has_pending() || self.due_change().is_some();
+        self.note_due_change(now);
+        let is_work = self.bodies.has_pending() || self.change_due_since.is_some();
         let goes_on = self.changes.ordered().is_none() && !self.config.is_learner();
         let working = is_work && goes_on;
         if working != self.working {

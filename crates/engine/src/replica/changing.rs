@@ -1,14 +1,17 @@
 //! Changes of committee: brought, spread, proposed, and asked for by the blocks that order them.
 
 use super::Replica;
-use crate::Message;
+use super::proposing::{CENSORSHIP_TIMEOUTS, is_shared};
 use crate::changes::{NotTaken, Stop};
 use crate::verify::CheckedChange;
+use crate::{GivenUpFor, Message};
 use bytes::Bytes;
 use quorate_consensus::Input;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::{BlockId, Body, BodyRef, ClientId, Effect, Height, Payload, Recipients, Time};
+use quorate_types::{
+    BlockId, Body, BodyRef, ClientId, Effect, Height, Machine, Payload, Recipients, Time,
+};
 use std::sync::Arc;
 
 impl Replica {
@@ -69,6 +72,29 @@ impl Replica {
     /// The change that the next height may order: work until it does.
     pub(super) fn due_change(&self) -> Option<Digest> {
         self.changes.due(self.next_height())
+    }
+
+    /// Notes since when such a change waits.
+    pub(super) fn note_due_change(&mut self, now: Time) {
+        self.change_due_since = self.due_change().map(|_| self.change_due_since.unwrap_or(now));
+    }
+
+    /// A payload was decided. A leader that stays has had the change that waits at enough members
+    /// announced to it, and orders it within as long as bodies may be passed over.
+    pub(super) fn judge_by_change(&mut self, now: Time, decided: &Payload) {
+        let judges = self.protocol.state().has_stable_leader() && self.config.signs;
+        if !judges || decided.ends_epoch() || self.sync.is_behind() {
+            return;
+        }
+        let Some((since, change)) = self.change_due_since.zip(self.due_change()) else { return };
+        let limit = CENSORSHIP_TIMEOUTS * self.config.settings.timeout();
+        let (committee, own) = (self.config.verifier.committee(), self.config.id);
+        let announced = self.bodies.announced_by(&BodyRef::of_change(change));
+        let is_shared = announced.is_some_and(|by| is_shared(committee, own, by));
+        if is_shared && now > since.max(self.view_since) + limit {
+            self.contributions.suspected(self.protocol.state().view(), GivenUpFor::Censorship);
+            self.protocol.handle(now, Input::PrimarySuspected);
+        }
     }
 
     /// Notes that a decided block ends the epoch, if it does: its change must come.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts:
 /// within them what was announced to it, it has.
-const CENSORSHIP_TIMEOUTS: u32 = 4;
+pub(super) const CENSORSHIP_TIMEOUTS: u32 = 4;
 
 /// Bodies that may be proposed.
 #[derive(Default)]
@@ -125,7 +125,7 @@ impl Replica {
 }
 
 /// Returns `true` if a body waits at members of whom one is honest, this one among them.
-fn is_shared(committee: &Committee, own: ReplicaId, announced: &Bitmap) -> bool {
+pub(super) fn is_shared(committee: &Committee, own: ReplicaId, announced: &Bitmap) -> bool {
     let mut waits_at = announced.clone();
     waits_at.insert(own.index());
     committee.includes_honest(&waits_at)

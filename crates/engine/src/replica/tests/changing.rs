@@ -3,7 +3,7 @@
 use super::{NOW, effects, execute_one, give, replica, sends};
 use crate::testing::net::{ALL, LATENCY, Net};
 use crate::testing::{change_body, client, content, encoded, proposal_of, signed_change};
-use crate::{Incoming, Message, Replica, Settings};
+use crate::{GivenUpFor, Incoming, Message, Replica, Settings};
 use quorate_consensus::{MessageKind, ProtocolKind};
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
@@ -119,6 +119,31 @@ fn a_change_survives_restarts() {
     net.restart(2, disk);
     net.run_until(|net| net.statuses()[2].executed == net.statuses()[0].executed);
     assert_eq!(net.members[2].replica.changes.ordered(), Some(change.change.digest()));
+}
+
+/// A primary that orders all but the change loses its view, while it goes on with everything else.
+#[test]
+fn a_primary_that_passes_a_change_over_is_replaced() {
+    let mut net = Net::new(&with(ProtocolKind::Pbft), |_, to, message| {
+        to == 1 && matches!(message, Message::Body(body) if body.reference.is_change())
+    });
+    let others = [0, 2, 3];
+    let change = signed_change(1, 100_000);
+    net.bring(2, &change);
+    assert_eq!(net.statuses()[0].leader, ReplicaId(1));
+    let wait = Settings::default().timeout() / 20;
+    for sequence in 0..600 {
+        if have_ended(&net, &others) {
+            break;
+        }
+        net.submit(2, sequence);
+        let until = net.now + wait;
+        net.run_until(|net| net.now >= until);
+    }
+    assert_eq!(ended(&net, &others), [Some(change.change.digest()); 3], "under load");
+    let status = &net.statuses()[2];
+    let reasons: Vec<_> = status.contributions.given_up().map(|view| view.reason).collect();
+    assert_eq!(reasons, [GivenUpFor::Censorship]);
 }
 
 /// Member 2 sees the leader's first block, which ends the epoch by this change.
