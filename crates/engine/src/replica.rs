@@ -194,8 +194,8 @@ pub struct Replica {
     execution: Execution,
     checkpoints: Checkpoints,
     hand_overs: HandOvers,
-    /// Since when a change waits that the next height may order.
-    change_due_since: Option<Time>,
+    /// View in which a change waits that the next height may order, and since when it does in it.
+    change_due_since: Option<(View, Time)>,
     /// Root at the epoch's last height, once it is executed.
     last_root: Option<Digest>,
     queries: PendingQueries,

@@ -74,9 +74,11 @@ impl Replica {
         self.changes.due(self.next_height())
     }
 
-    /// Notes since when such a change waits.
+    /// Notes since when in this view such a change waits.
     pub(super) fn note_due_change(&mut self, now: Time) {
-        self.change_due_since = self.due_change().map(|_| self.change_due_since.unwrap_or(now));
+        let view = self.view();
+        let known = self.change_due_since.filter(|(of, _)| *of == view);
+        self.change_due_since = self.due_change().map(|_| known.unwrap_or((view, now)));
     }
 
     /// A payload was decided. A leader that stays has had the change that waits at enough members
@@ -86,12 +88,14 @@ impl Replica {
         if !judges || decided.ends_epoch() || self.sync.is_behind() {
             return;
         }
-        let Some((since, change)) = self.change_due_since.zip(self.due_change()) else { return };
+        let waits = self.change_due_since.filter(|(view, _)| *view == self.view());
+        let due = waits.zip(self.due_change());
+        let Some(((_, since), change)) = due else { return };
         let limit = CENSORSHIP_TIMEOUTS * self.config.settings.timeout();
         let (committee, own) = (self.config.verifier.committee(), self.config.id);
         let announced = self.bodies.announced_by(&BodyRef::of_change(change));
         let is_shared = announced.is_some_and(|by| is_shared(committee, own, by));
-        if is_shared && now > since.max(self.view_since) + limit {
+        if is_shared && now > since + limit {
             self.contributions.suspected(self.protocol.state().view(), GivenUpFor::Censorship);
             self.protocol.handle(now, Input::PrimarySuspected);
         }
