@@ -29,10 +29,12 @@ pub enum Output {
     RequestBodies {
         /// The block that waits.
         block: BlockId,
+        /// Height that the block takes.
+        height: Height,
         /// Bodies that the block orders, by name.
         bodies: Vec<BodyRef>,
         /// Digest of the change of epoch that it orders. ★ The block gets its vote once the change
-        /// is here and was checked.
+        /// is here, was checked, and may be ordered at that height.
         change: Option<Digest>,
         /// Author of the proposal, who certainly has them.
         source: ReplicaId,

@@ -139,6 +139,20 @@ pub enum Mutant {
     EpochByNumber,
     /// Epochs: fewer than a quorum hand over.
     HandOverByFew,
+    /// Epochs: a change is good whatever those weigh who approved it.
+    ChangeApprovedByFew,
+    /// Epochs: a change is good though the next committee's quorum has not accepted it.
+    ChangeAcceptedByFew,
+    /// Epochs: newcomers need not accept their places.
+    NewcomersUnasked,
+    /// Epochs: a stop block gets a vote whether or not its change is here and good at its height.
+    StopUnchecked,
+    /// Epochs: the next epoch begins without a record of the hand-over.
+    HandOverUnrecorded,
+    /// Epochs: a member whose own state is not the one that is handed over hands it over.
+    HandOverTrustOwn,
+    /// Epochs: who accepts its place may have no state.
+    AcceptedFarBehind,
     /// Checkpoints: a member whose own root is another than the certified one goes on.
     CheckpointTrustOwn,
     /// SBFT: a quorum's votes decide at once.

@@ -282,6 +282,11 @@ impl Bodies {
         shared.map(|held| (held.body.reference.author, held.since))
     }
 
+    /// Returns `true` if a block orders it and it is not here.
+    pub(crate) fn is_needed(&self, name: &BodyRef) -> bool {
+        self.wanted.get(name).is_some_and(|want| want.need <= Need::Proposed)
+    }
+
     /// Number of times that it was asked for.
     pub(crate) fn attempts(&self, name: &BodyRef) -> u32 {
         self.wanted.get(name).map_or(0, |want| want.attempts)
@@ -347,14 +352,14 @@ impl Bodies {
             .insert(name, Held { body, stored: false, arrival, since: now, wanted, announced });
     }
 
-    /// The body is durable: it is pending unless decided already. Returns the blocks that waited
-    /// for nothing else.
+    /// The body is durable: it is pending unless decided already, or a change of committee. Returns
+    /// the blocks that waited for nothing else.
     pub(crate) fn stored(&mut self, name: BodyRef) -> Vec<BlockId> {
         let Some(held) = self.held.get_mut(&name) else {
             return Vec::new();
         };
         held.stored = true;
-        if !self.decided.contains(&name) {
+        if !self.decided.contains(&name) && !name.is_change() {
             self.pending.insert(held.arrival, name);
         }
         self.available(&[name])
@@ -738,6 +743,11 @@ impl Bodies {
         }
     }
 
+    /// Members that said so.
+    pub(crate) fn announced_by(&self, name: &BodyRef) -> Option<&Bitmap> {
+        self.held.get(name).map(|held| &held.announced)
+    }
+
     /// Authors that a payload passes over, each with the time for which its oldest body waits: one
     /// that has been pending here for longer than `limit`, counted from `since` at the earliest,
     /// while the payload orders nothing, or something younger. Leaders take what is pending in the
@@ -805,7 +815,8 @@ impl Bodies {
         self.recovered.contains(name) || self.executed.contains(name)
     }
 
-    fn is_stored(&self, name: &BodyRef) -> bool {
+    /// Returns `true` if it is in memory and durable.
+    pub(crate) fn is_stored(&self, name: &BodyRef) -> bool {
         self.held.get(name).is_some_and(|held| held.stored)
     }
 }

@@ -7,7 +7,7 @@
 use crate::chain_piggyback::{CHAIN_BYTES_MAX, Truncation};
 use crate::settings::{Availability, Settings};
 use quorate_consensus::Family;
-use quorate_types::{Body, Committee, Lane, Manifest, Payload, Rejected, Request};
+use quorate_types::{Body, Committee, Lane, Manifest, Payload, Rejected, Request, SignedChange};
 
 /// Tag of a frame: the first byte of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +67,14 @@ pub enum FrameTag {
     OwnSignatures = 26,
     /// Refusal of a request of which the service admits nothing.
     NotAdmitted = 27,
+    /// Change of committee that a client brings.
+    Change = 28,
+    /// Answer to whoever brought a change.
+    ChangeAnswer = 29,
+    /// Share over what an epoch ended with.
+    HandOverShare = 30,
+    /// Certificate of what an epoch ended with.
+    HandOver = 31,
 }
 
 /// Setting without which no member sends a frame. Each is one that every member must say the same.
@@ -196,7 +204,7 @@ const OWN_STATEMENT_BYTES_MAX: usize = 512 + Committee::MEMBERS_MAX * 72;
 const OWN_SIGNATURES_BYTES_MAX: usize = 512 + OWN_STATEMENTS_MAX * OWN_STATEMENT_BYTES_MAX;
 
 /// The table, in the order of the tags' numbers.
-const TABLE: [FrameRules; 27] = {
+const TABLE: [FrameRules; 31] = {
     use FrameSetting as Setting;
     use FrameTag as Tag;
     use Lane::{Bulk, Client, Consensus};
@@ -235,6 +243,10 @@ const TABLE: [FrameRules; 27] = {
         FrameRules::small(Tag::OwnQuestion, 128, Consensus),
         FrameRules::bulky(Tag::OwnSignatures, OWN_SIGNATURES_BYTES_MAX, Consensus),
         FrameRules::small(Tag::NotAdmitted, 512, Client),
+        FrameRules::bulky(Tag::Change, 1 + SignedChange::BYTES_MAX, Client),
+        FrameRules::small(Tag::ChangeAnswer, 512, Client),
+        FrameRules::small(Tag::HandOverShare, 512, Consensus),
+        FrameRules::small(Tag::HandOver, 256 + AVAILABLE_BYTES_MAX, Consensus),
     ]
 };
 

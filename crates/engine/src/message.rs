@@ -15,7 +15,9 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, Share};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
 use quorate_types::service::Proven;
-use quorate_types::{BlockId, Body, BodyRef, Height, Lane, Reply, Request};
+use quorate_types::{
+    BlockId, Body, BodyRef, HandOver, Height, Lane, Reply, Request, SignedHandOver,
+};
 use std::sync::Arc;
 
 /// An outgoing message. Cloning shares bulk bytes.
@@ -54,6 +56,10 @@ pub enum Message {
     Busy(Busy),
     /// A replica tells a client that the service admits nothing of its request, and why.
     NotAdmitted(NotAdmitted),
+    /// A client brings a signed change of committee, encoded. Members send one another the body.
+    Change(Bytes),
+    /// A replica has taken the change of this digest, or says why not.
+    ChangeAnswer(Result<Digest, String>),
     /// A member acknowledges the receiver's bodies.
     Acknowledgement(Acknowledgement),
     /// An author's bodies are certified to be available.
@@ -66,6 +72,10 @@ pub enum Message {
     ExecutionShare(Height, Digest, Share),
     /// A member's share over a state that may replace everything before it; likewise.
     CheckpointShare(Height, Digest, Share),
+    /// A member's share over what the epoch ended with; likewise.
+    HandOverShare(HandOver, Share),
+    /// What the epoch ended with is certified.
+    HandOver(SignedHandOver),
     /// A height's root is certified.
     ExecutionProof(ExecutionCertificate),
     /// Results of a client's request, with the proof.
@@ -212,8 +222,8 @@ pub struct NotAdmitted {
     pub reason: String,
 }
 
-/// Refusal of a client's request or query (tag and what follows) of which nothing is checked;
-/// `None` for what is neither.
+/// Refusal of a client's request, query or change (tag and what follows) of which nothing is
+/// checked; `None` for what is none of them.
 #[must_use]
 pub fn refuse_unchecked(content: &[u8], reason: &str) -> Option<Message> {
     let number = |at: usize| {
@@ -228,6 +238,7 @@ pub fn refuse_unchecked(content: &[u8], reason: &str) -> Option<Message> {
             let refusal = QueryResponse { id: number(1)?, result: Err(reason) };
             Some(Message::QueryResponse(Box::new(refusal)))
         }
+        FrameTag::Change => Some(Message::ChangeAnswer(Err(reason))),
         _ => None,
     }
 }
@@ -281,11 +292,15 @@ impl Message {
             Self::Reply(reply) => typed(tag, reply, &[]),
             Self::Busy(busy) => typed(tag, busy, &[]),
             Self::NotAdmitted(refusal) => typed(tag, refusal, &[]),
+            Self::Change(raw) => typed(tag, &(), std::slice::from_ref(raw)),
+            Self::ChangeAnswer(answer) => typed(tag, answer, &[]),
             Self::Acknowledgement(given) => typed(tag, given, &[]),
             Self::Available(certificate) => typed(tag, certificate, &[]),
             Self::FetchAvailable(next) => typed(tag, next, &[]),
             Self::ExecutionShare(height, root, share) => typed(tag, &(height, root, share), &[]),
             Self::CheckpointShare(height, root, share) => typed(tag, &(height, root, share), &[]),
+            Self::HandOverShare(content, share) => typed(tag, &(content, share), &[]),
+            Self::HandOver(signed) => typed(tag, signed, &[]),
             Self::ExecutionProof(certificate) => typed(tag, certificate, &[]),
             Self::CertifiedReply(reply) => typed(tag, reply, &[]),
             Self::Query(query) => typed(tag, query, &[]),
@@ -337,11 +352,15 @@ impl Message {
             Self::Reply(_) => FrameTag::Reply,
             Self::Busy(_) => FrameTag::Busy,
             Self::NotAdmitted(_) => FrameTag::NotAdmitted,
+            Self::Change(_) => FrameTag::Change,
+            Self::ChangeAnswer(_) => FrameTag::ChangeAnswer,
             Self::Acknowledgement(_) => FrameTag::Acknowledgement,
             Self::Available(_) => FrameTag::Available,
             Self::FetchAvailable(_) => FrameTag::FetchAvailable,
             Self::ExecutionShare(..) => FrameTag::ExecutionShare,
             Self::CheckpointShare(..) => FrameTag::CheckpointShare,
+            Self::HandOverShare(..) => FrameTag::HandOverShare,
+            Self::HandOver(_) => FrameTag::HandOver,
             Self::ExecutionProof(_) => FrameTag::ExecutionProof,
             Self::CertifiedReply(_) => FrameTag::CertifiedReply,
             Self::Query(_) => FrameTag::Query,

@@ -10,8 +10,10 @@
 
 mod catch_up;
 mod chain;
+mod changing;
 mod dissemination;
 mod executing;
+mod handing_over;
 mod occupancy;
 mod proposing;
 mod timers;
@@ -24,9 +26,11 @@ use crate::availability::Certifier;
 use crate::batching::Batching;
 use crate::bodies::Bodies;
 use crate::chain_piggyback::ChainPiggyback;
+use crate::changes::Changes;
 use crate::checkpoints::Checkpoints;
 use crate::contributions::Contributions;
 use crate::execution::Execution;
+use crate::hand_overs::HandOvers;
 use crate::latency::{Latencies, LatencyCounts};
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
@@ -162,6 +166,7 @@ pub struct Replica {
     effects: VecDeque<Effect<Message>>,
     mempool: Mempool,
     bodies: Bodies,
+    changes: Changes,
     chain_piggyback: ChainPiggyback,
     certifier: Certifier,
     own_signatures: OwnSignatures,
@@ -188,6 +193,11 @@ pub struct Replica {
     replies: Replies,
     execution: Execution,
     checkpoints: Checkpoints,
+    hand_overs: HandOvers,
+    /// View in which a change waits that the next height may order, and since when it does in it.
+    change_due_since: Option<(View, Time)>,
+    /// Root at the epoch's last height, once it is executed.
+    last_root: Option<Digest>,
     queries: PendingQueries,
     propose_request: Option<ProposeRequest>,
     /// Time at which a pending body may be proposed that may not yet.
@@ -258,6 +268,9 @@ impl Replica {
         let settings = &config.settings;
         let protocol = protocol(&config);
         Self {
+            hand_overs: HandOvers::new(&config),
+            change_due_since: None,
+            last_root: None,
             checkpoints: Checkpoints::new(&config, protocol.state().checkpoint_every()),
             protocol,
             effects: VecDeque::new(),
@@ -266,6 +279,7 @@ impl Replica {
                 .in_views_of(settings.timeout()),
             chain_piggyback: ChainPiggyback::new(settings.comparison.truncation, members),
             certifier: Certifier::new(&config),
+            changes: Changes::default(),
             own_signatures: OwnSignatures::new(&config),
             unacted: None,
             shown_meanwhile: BTreeMap::new(),
@@ -409,7 +423,9 @@ impl Replica {
             self.execution.resume(now, executed.header);
             self.checkpoints.executed(now, &executed.header);
             self.recall(executed);
+            self.note_last(&executed.header);
         }
+        self.recover_hand_over(recovery.hand_over.as_ref());
         self.oldest_snapshot = recovery.snapshots.first().copied();
         self.snapshots.recover(recovery.staged);
         let last = recovery.decided.last().map(|record| record.height);
@@ -439,6 +455,12 @@ impl Replica {
                 self.refusals.count(Refusal::NotAdmitted);
                 self.send(Recipients::Client(client), Message::NotAdmitted(refusal));
             }
+            (Peer::Client(client), Incoming::Change(checked)) => {
+                self.on_change_brought(now, client, *checked);
+            }
+            (Peer::Client(client), Incoming::BadChange(broken)) => {
+                self.send(Recipients::Client(client), Message::ChangeAnswer(Err(broken)));
+            }
             (Peer::Client(client), Incoming::QueryResponse(refusal)) => {
                 self.refusals.count(Refusal::NotAdmitted);
                 self.send(Recipients::Client(client), Message::QueryResponse(refusal));
@@ -454,6 +476,7 @@ impl Replica {
             // Answered by what leaves when it acts again; members send them again.
             Incoming::ExecutionShare(..)
             | Incoming::CheckpointShare(..)
+            | Incoming::HandOverShare(..)
             | Incoming::FetchAvailable(_)
                 if self.unacted.is_some() => {}
             Incoming::Consensus(message) => {
@@ -473,6 +496,8 @@ impl Replica {
                 }
             }
             Incoming::Body(body) => self.take_body(now, from, &body),
+            // One too many or too late; whoever brought it was told.
+            Incoming::Change(checked) => drop(self.take_change(now, *checked)),
             Incoming::Chain(heights, runs, bodies) => {
                 self.on_chain(now, from, &heights, runs, &bodies);
             }
@@ -491,6 +516,10 @@ impl Replica {
             Incoming::CheckpointShare(height, root, share) => {
                 self.checkpoints.on_share(now, from, (height, root), share);
             }
+            Incoming::HandOverShare(content, share) => {
+                self.hand_overs.on_share(now, from, content, share);
+            }
+            Incoming::HandOver(signed) => self.hand_overs.learn(*signed),
             Incoming::ExecutionProof(certificate) => {
                 self.execution.on_proof(now, from, *certificate);
             }
@@ -538,6 +567,13 @@ impl Replica {
         }
         if let Some(answer) = self.replies.get(client, request.sequence).cloned() {
             self.reply(answer);
+            return;
+        }
+        if self.changes.stop().is_some() {
+            let reason =
+                "the epoch has ended: send it again once the next one has begun".to_owned();
+            let busy = Busy { sequence: request.sequence, reason };
+            self.send(Recipients::Client(client), Message::Busy(busy));
             return;
         }
         if mutants::active(Mutant::HotStuffDropUnlessLeading)
@@ -590,6 +626,10 @@ impl Replica {
             }
             Some(Reading::Own) => {
                 for body in answer.items.into_iter().filter_map(parse_stored) {
+                    if body.reference.is_change() {
+                        self.reload_change(now, &body);
+                        continue;
+                    }
                     // Stored again: if it was released before, it is needed again now.
                     self.bodies.hold(now, Arc::clone(&body));
                     self.effects.push_back(Effect::Store(body));
@@ -605,6 +645,7 @@ impl Replica {
             Purpose::Vote | Purpose::Fast => self.feed(now, Input::Combined(outcome)),
             Purpose::Execute => self.execution.on_combined(now, &outcome),
             Purpose::Checkpoint => self.checkpoints.on_combined(now, &outcome),
+            Purpose::HandOver => self.hand_overs.on_combined(now, &outcome),
         }
     }
 
@@ -613,6 +654,7 @@ impl Replica {
     /// What a member missed while it was away, an idle committee tells it no more.
     fn on_connected(&mut self, now: Time, member: ReplicaId) {
         if !self.config.is_learner() {
+            self.show_hand_over(Peer::Replica(member));
             self.feed(now, Input::ShowDecision { to: member });
         }
     }
@@ -638,12 +680,14 @@ impl Replica {
             Output::Persist(record) => self.effects.push_back(Effect::Persist(record)),
             Output::Combine(job) => self.effects.push_back(Effect::Combine(job)),
             Output::RequestPayload(request) => self.propose_request = Some(request),
-            // ★ No change of epoch is taken: its block gets no vote.
-            Output::RequestBodies { change: Some(_), .. } => {}
-            Output::RequestBodies { block, bodies, change: None, source } => {
-                let uncovered: Vec<BodyRef> =
+            Output::RequestBodies { block, height, bodies, change, source } => {
+                let mut needed: Vec<BodyRef> =
                     bodies.into_iter().filter(|name| !self.certifier.covers(name)).collect();
-                if self.bodies.require(now, block, &uncovered, source) {
+                if let Some(change) = change.filter(|_| !mutants::active(Mutant::StopUnchecked)) {
+                    self.changes.asked(block, change, height);
+                    needed.push(BodyRef::of_change(change));
+                }
+                if self.bodies.require(now, block, &needed, source) && self.changes.allow(&block) {
                     self.protocol.handle(now, Input::Stored(block));
                 }
             }
@@ -654,6 +698,7 @@ impl Replica {
                     self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
                 }
                 self.judge_primary(now, &decided.payload);
+                self.judge_by_change(now, &decided.payload);
                 self.schedule_decided(now, decided);
             }
             Output::Behind { target, source } => self.sync.behind(now, target, source),
@@ -688,7 +733,11 @@ impl Replica {
             self.certify(now);
         }
         // A learner's are decided, as far as it knows: it is nobody's place to press for them.
-        let working = self.bodies.has_pending() && !self.config.is_learner();
+        // Nor is there any once the epoch has ended.
+        self.note_due_change(now);
+        let is_work = self.bodies.has_pending() || self.change_due_since.is_some();
+        let goes_on = self.changes.ordered().is_none() && !self.config.is_learner();
+        let working = is_work && goes_on;
         if working != self.working {
             self.working = working;
             self.announce_at = working.then(|| now + self.announce_every());
@@ -704,12 +753,14 @@ impl Replica {
             self.tidied = self.schedule.decided();
             let (protocol, schedule) = (self.protocol.state(), &self.schedule);
             self.bodies.tidy(|block| protocol.may_vote(block), |name| schedule.needs(name));
+            self.changes.tidy(|block| protocol.may_vote(block));
         }
         self.propose(now);
         self.execute(now);
         if acts {
             self.certify_executed(now);
             self.certify_checkpoints(now);
+            self.certify_hand_over(now);
         }
         self.fetch_due(now);
         self.announce_due(now);

@@ -10,14 +10,16 @@ use quorate_consensus::chained::{self, Block, Phase, Proposal, Qc};
 use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::{
-    Bitmap, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share, VotingSecret,
+    Bitmap, Certificate, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share,
+    VotingSecret, hash,
 };
 use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
 };
 use quorate_types::{
-    Available, BlockId, Body, BodyRef, Committee, CommitteeFile, Epoch, Header, Height, Kind,
-    Member, Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request, Verified, View, sign,
+    Approval, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile, Epoch, HandOver,
+    Header, Height, Kind, Member, Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request,
+    SignedChange, SignedHandOver, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -38,11 +40,16 @@ pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
 }
 
 pub(crate) fn with_redundancy(weights: &[u64], redundancy: u64) -> Arc<Committee> {
+    let file = committee_file(weights, redundancy);
+    Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"))
+}
+
+fn committee_file(weights: &[u64], redundancy: u64) -> CommitteeFile {
     let member = |(i, weight): (u8, &u64)| {
         let keys = KeyFile { identity: identity(i), voting: voting(i) };
         Member { weight: *weight, ..Member::new(&keys.public(), format!("member{i}:1")) }
     };
-    let file = CommitteeFile {
+    CommitteeFile {
         name: "test".into(),
         network: None,
         epoch: Epoch(1),
@@ -50,8 +57,38 @@ pub(crate) fn with_redundancy(weights: &[u64], redundancy: u64) -> Arc<Committee
         redundancy,
         groups: None,
         members: (0..).zip(weights).map(member).collect(),
+    }
+}
+
+/// Change to a committee of the same members that these heights may order: approved and accepted by
+/// three of the four.
+pub(crate) fn signed_change(not_before: u64, expires: u64) -> SignedChange {
+    let ends = committee();
+    let mut file = CommitteeFile { network: Some(ends.network()), ..committee_file(&[1; 4], 0) };
+    file.epoch = ends.epoch().next();
+    let (not_before, expires) = (Height(not_before), Height(expires));
+    let change = Change { network: ends.network(), epoch: ends.epoch(), file, not_before, expires };
+    let next = change.check(&ends).expect("a sound change");
+    let id = |member: u8| ReplicaId(u16::from(member));
+    let approve = |member| {
+        let signature = identity(member).sign(&change.approval_statement(&ends));
+        Approval { member: id(member), signature }
     };
-    Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"))
+    let accept = |member| {
+        let keys = (&identity(member), &voting(member));
+        change.accept((&ends, &next), (id(member), Height(0)), keys)
+    };
+    let (approvals, acceptances) = ([0, 1, 2].map(approve), [0, 1, 2].map(accept));
+    SignedChange { approvals: approvals.into(), acceptances: acceptances.into(), change }
+}
+
+pub(crate) fn encoded(change: &SignedChange) -> Bytes {
+    borsh::to_vec(change).expect("encoding into memory cannot fail").into()
+}
+
+/// The change as members send it to one another.
+pub(crate) fn change_body(change: &SignedChange) -> Arc<Body> {
+    Arc::new(Body::of_change(encoded(change)).expect("it decodes").0)
 }
 
 /// Verifier that takes all frames, whatever the settings say.
@@ -104,12 +141,29 @@ pub(crate) fn certified(request: &Request, results: Vec<Outcome>) -> CertifiedRe
 
 /// Signed by all members.
 pub(crate) fn certify_executed(header: Header) -> ExecutionCertificate {
-    let statement = header.statement(committee().scope());
-    let (scheme, _) = committee().scheme(Purpose::Execute);
+    let certificate = sign_by_all(&header.statement(committee().scope()), Purpose::Execute);
+    ExecutionCertificate { header, certificate }
+}
+
+/// An epoch's end.
+pub(crate) fn hand_over() -> HandOver {
+    let (stop, root) = (BlockId(hash(b"stop")), hash(b"root"));
+    let file = signed_change(1, 9).change.file.digest();
+    HandOver { height: Height(9), stop, root, file }
+}
+
+/// Signed by all members.
+pub(crate) fn signed_hand_over(content: HandOver) -> SignedHandOver {
+    let certificate = sign_by_all(&content.statement(committee().scope()), Purpose::HandOver);
+    SignedHandOver { content, certificate }
+}
+
+fn sign_by_all(statement: &[u8], purpose: Purpose) -> Certificate {
+    let (scheme, _) = committee().scheme(purpose);
     let shares: Vec<_> =
-        (0..4u8).map(|member| (usize::from(member), voting(member).sign(&statement))).collect();
-    let combined = scheme.combine(&statement, &shares, &Bitmap::new(4), Policy::Aggregate);
-    ExecutionCertificate { header, certificate: combined.certificate.expect("good shares") }
+        (0..4u8).map(|member| (usize::from(member), voting(member).sign(statement))).collect();
+    let combined = scheme.combine(statement, &shares, &Bitmap::new(4), Policy::Aggregate);
+    combined.certificate.expect("good shares")
 }
 
 pub(crate) fn client() -> IdentitySecret {
@@ -127,6 +181,11 @@ pub(crate) fn body(author: u16, sequence: u64, bytes: usize) -> Arc<Body> {
 
 /// Replica 0's proposal for view 1 over these bodies.
 pub(crate) fn proposal(bodies: Vec<BodyRef>) -> quorate_consensus::Message {
+    proposal_of(Payload::new(Height(1), 0, bodies))
+}
+
+/// Replica 0's proposal for view 1 of this payload.
+pub(crate) fn proposal_of(payload: Payload) -> quorate_consensus::Message {
     let genesis = verifier().consensus().genesis();
     let block = Block {
         epoch: committee().epoch_id(),
@@ -135,7 +194,7 @@ pub(crate) fn proposal(bodies: Vec<BodyRef>) -> quorate_consensus::Message {
         justify: Qc::genesis(genesis, 4),
         tc: None,
         reputation: LeaderReputation::new(),
-        payload: Payload::new(Height(1), 0, bodies),
+        payload,
     };
     let id = quorate_consensus::block_tree::TreeBlock::id(&block);
     let statement = sign::statement(Kind::Propose, committee().scope(), &(View(1), id));

@@ -15,8 +15,8 @@ use quorate_crypto::{Digest, IdentityKey, Share, Signature, hash, verify_batch};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
 use quorate_types::service::{Admission, Operation, Preparation, REASON_BYTES_MAX};
 use quorate_types::{
-    BlockId, Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
-    Verified, Verify,
+    BlockId, Body, BodyRef, Change, ChangeError, Committee, HandOver, Height, Manifest, Peer,
+    Rejected, ReplicaId, Reply, Request, SignedHandOver, Verified, Verify,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,6 +58,12 @@ pub enum Incoming {
     /// A request of which the service admits nothing: to a client a member's word, to a member its
     /// own service's.
     NotAdmitted(NotAdmitted),
+    /// A change of committee that is good but for the height that orders it.
+    Change(Box<CheckedChange>),
+    /// A change that a client brought and that breaks this rule.
+    BadChange(String),
+    /// A member's word about a change (checked by nobody).
+    ChangeAnswer(Result<Digest, String>),
     /// A member's signed acknowledgement of bodies.
     Acknowledgement(Acknowledgement),
     /// Bodies that are certified to be available.
@@ -68,6 +74,10 @@ pub enum Incoming {
     ExecutionShare(Height, Digest, Share),
     /// A member's share over a checkpoint, unchecked.
     CheckpointShare(Height, Digest, Share),
+    /// A member's share over what the epoch ended with, unchecked.
+    HandOverShare(HandOver, Share),
+    /// What the epoch ended with, certified.
+    HandOver(Box<SignedHandOver>),
     /// Certified root of an executed height.
     ExecutionProof(Box<ExecutionCertificate>),
     /// Results of a client's request, certified (checked by clients).
@@ -83,6 +93,13 @@ pub enum Incoming {
     OwnSignatures(Box<OwnSignaturesAnswer>),
 }
 
+/// A change of committee whose every rule but its heights was checked.
+#[derive(Clone, Debug)]
+pub struct CheckedChange {
+    pub(crate) body: Arc<Body>,
+    pub(crate) change: Change,
+}
+
 /// Context of the checks, shared by the pool's threads.
 #[derive(Debug)]
 pub struct Verifier {
@@ -95,6 +112,8 @@ pub struct Verifier {
     seen: Mutex<Recent>,
     /// Execution certificates that were checked: many acknowledgements carry the same one.
     executed: Mutex<Recent>,
+    /// Changes of committee that were checked, with their signatures.
+    changes: Mutex<Recent>,
     /// Work of the service on operations before they are ordered.
     preparation: Option<Arc<dyn Preparation>>,
     /// The service's judgement of what clients send, where it is asked ahead of the order.
@@ -144,10 +163,10 @@ impl Verifier {
 
     fn with(consensus: consensus::Verifier, allowed: AllowedFrames) -> Self {
         let certified = consensus.committee().members().map(|_| AtomicU64::new(0)).collect();
-        let (seen, executed) = (Mutex::default(), Mutex::default());
+        let (seen, executed, changes) = (Mutex::default(), Mutex::default(), Mutex::default());
         let consensus = Arc::new(consensus);
         let (preparation, admission) = (None, None);
-        Self { consensus, allowed, certified, seen, executed, preparation, admission }
+        Self { consensus, allowed, certified, seen, executed, changes, preparation, admission }
     }
 
     /// Has the operations of checked requests prepared for their execution.
@@ -225,6 +244,18 @@ impl Verifier {
         Ok(())
     }
 
+    /// ★ Checks a change of committee, each once with the same signatures.
+    pub(crate) fn check_change(&self, raw: Bytes) -> Result<CheckedChange, ChangeError> {
+        let (body, signed) = Body::of_change(raw)?;
+        let digest = hash(&body.raw);
+        let seen = || self.changes.lock().expect("nobody panics with it");
+        if !seen().digests.contains(&digest) {
+            signed.check(self.committee())?;
+            seen().insert(digest);
+        }
+        Ok(CheckedChange { body: Arc::new(body), change: signed.change })
+    }
+
     /// The number after the author's last certified body, as far as the machine published it:
     /// acknowledgements and certificates of less die before any cryptography.
     pub(crate) fn certified(&self, author: ReplicaId) -> u64 {
@@ -253,6 +284,10 @@ impl Verify for Incoming {
             FrameTag::Reply => check_reply(decode(&content)?, from, verifier),
             FrameTag::Busy => from_member(from, Self::Busy(decode(&content)?)),
             FrameTag::NotAdmitted => from_member(from, Self::NotAdmitted(decode(&content)?)),
+            FrameTag::Change => check_change(content, from, verifier),
+            FrameTag::ChangeAnswer => from_member(from, Self::ChangeAnswer(decode(&content)?)),
+            FrameTag::HandOverShare => check_hand_over_share(&content, from),
+            FrameTag::HandOver => check_hand_over(&content, from, verifier),
             FrameTag::Consensus => {
                 from.replica()?;
                 let message =
@@ -303,12 +338,7 @@ impl Verify for Incoming {
                 question.check(from.replica()?, verifier.consensus())?;
                 Ok(Self::OwnQuestion(question))
             }
-            FrameTag::OwnSignatures => {
-                from.replica()?;
-                let answer: Box<OwnSignaturesAnswer> = decode(&content)?;
-                answer.check(verifier.consensus())?;
-                Ok(Self::OwnSignatures(answer))
-            }
+            FrameTag::OwnSignatures => check_own_signatures(&content, from, verifier),
         }
     }
 }
@@ -337,7 +367,8 @@ fn check_names(names: Vec<BodyRef>, verifier: &Verifier) -> Result<Vec<BodyRef>,
     if names.len() > NAMES_MAX {
         return Err(Rejected::TooLarge("a list of bodies"));
     }
-    names.iter().try_for_each(|name| check_author(*name, verifier.committee()))?;
+    let mut sealed = names.iter().filter(|name| !name.is_change());
+    sealed.try_for_each(|name| check_author(*name, verifier.committee()))?;
     Ok(names)
 }
 
@@ -402,6 +433,13 @@ fn check_carried(
 fn check_body(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
     from.replica()?;
     let (reference, raw): (BodyRef, Bytes) = decode_header(content)?;
+    if reference.is_change() {
+        let checked = verifier.check_change(raw).map_err(malformed)?;
+        if checked.body.reference != reference {
+            return Err(Rejected::RuleBroken("a change's name is its digest"));
+        }
+        return Ok(Incoming::Change(Box::new(checked)));
+    }
     parse_body(reference, raw, verifier).map(Incoming::Body)
 }
 
@@ -447,6 +485,39 @@ fn check_request(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inc
     }
     verifier.prepare(std::slice::from_ref(&request));
     Ok(Incoming::Request(request))
+}
+
+/// Whoever brings a change hears which rule it breaks.
+fn check_change(content: Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    let Peer::Client(_) = from else { return Err(Rejected::ForeignSender) };
+    match verifier.check_change(content) {
+        Ok(checked) => Ok(Incoming::Change(Box::new(checked))),
+        Err(broken @ ChangeError::Malformed(_)) => Err(malformed(broken)),
+        Err(broken) => Ok(Incoming::BadChange(shortened(broken.to_string()))),
+    }
+}
+
+fn check_own_signatures(
+    content: &[u8],
+    from: Peer,
+    verifier: &Verifier,
+) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let answer: Box<OwnSignaturesAnswer> = decode(content)?;
+    answer.check(verifier.consensus())?;
+    Ok(Incoming::OwnSignatures(answer))
+}
+
+fn check_hand_over_share(content: &[u8], from: Peer) -> Result<Incoming, Rejected> {
+    let (stated, share) = decode(content)?;
+    from_member(from, Incoming::HandOverShare(stated, share))
+}
+
+fn check_hand_over(content: &[u8], from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let signed: Box<SignedHandOver> = decode(content)?;
+    signed.check(verifier.committee())?;
+    Ok(Incoming::HandOver(signed))
 }
 
 fn check_query(content: &[u8], from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {

@@ -4,8 +4,8 @@
 use crate::reading::StateViews;
 use crossbeam_channel::{Receiver, Sender};
 use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError, WantsRoom};
-use quorate_types::Height;
 use quorate_types::machine::{Executed, ExecutedUpTo, QueryJob, QueryResult, Task};
+use quorate_types::{HandOver, Height};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -80,6 +80,12 @@ impl ExecutionWorker {
                 let seconds = began.elapsed().as_secs_f64();
                 tracing::info!(%height, chunks, seconds, "a snapshot of the state is installed");
                 Ok(Some(Outcome::Installed(Box::new(executed))))
+            }
+            Task::HandOver(handed) => {
+                let HandOver { height, .. } = handed.signed.content;
+                let next = handed.file.epoch;
+                tracing::info!(%height, %next, "the epoch has ended, and a quorum handed over");
+                Ok(None)
             }
             Task::Query(QueryJob { ticket, query }) => {
                 let asked = self.executor.answer(&query)?;

@@ -48,6 +48,7 @@ const SAFETY: u8 = 1;
 const INCARNATION: u8 = 2;
 /// Its payload begins with the slot's place.
 const SLOT: u8 = 3;
+const HAND_OVER: u8 = 4;
 const DECIDED: u8 = 16;
 const BODY: u8 = 17;
 /// A height was released: its number and the names of its bodies.
@@ -437,6 +438,7 @@ fn append_record(log: &mut Log, kind: RecordKind, bytes: &Bytes) -> Result<Locat
     match kind {
         RecordKind::Safety => log.append(SAFETY, &[], bytes),
         RecordKind::Incarnation => log.append(INCARNATION, &[], bytes),
+        RecordKind::HandOver => log.append(HAND_OVER, &[], bytes),
         RecordKind::Slot(place) => log.append(SLOT, &[place], bytes),
     }
 }

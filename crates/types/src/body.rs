@@ -1,6 +1,6 @@
 //! Bodies: the bulk data that authors disseminate and consensus orders by digest.
 
-use crate::{ReplicaId, Request, RequestError};
+use crate::{ChangeError, ReplicaId, Request, RequestError, SignedChange};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::{Digest, PartsHasher};
@@ -19,6 +19,21 @@ pub struct BodyRef {
 impl BodyRef {
     /// Encoded length in bytes.
     pub const BYTES: usize = 2 + 8 + size_of::<Digest>();
+    /// Author of changes of committee, which no member seals: no member has this index.
+    const NOBODY: ReplicaId = ReplicaId(u16::MAX);
+
+    /// Name of the body that is a change of committee, by its
+    /// [`Change::digest`](crate::Change::digest). No member seals one of that name.
+    #[must_use]
+    pub const fn of_change(change: Digest) -> Self {
+        Self { author: Self::NOBODY, sequence: 0, digest: change }
+    }
+
+    /// Returns `true` if it names a change of committee.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        *self == Self::of_change(self.digest)
+    }
 }
 
 impl std::fmt::Debug for BodyRef {
@@ -73,10 +88,22 @@ impl Body {
         hasher.finish()
     }
 
+    /// A signed change of committee as a body: it carries no requests, and its name is of the
+    /// change alone, whoever signed it. Does not check signatures.
+    ///
+    /// # Errors
+    /// [`ChangeError::Malformed`].
+    pub fn of_change(raw: Bytes) -> Result<(Self, SignedChange), ChangeError> {
+        let signed = SignedChange::decode(&raw)?;
+        let reference = BodyRef::of_change(signed.change.digest());
+        Ok((Self { reference, raw, requests: Vec::new() }, signed))
+    }
+
     /// Parses raw bytes and checks that `reference` names them. Does not check signatures.
     ///
     /// # Errors
-    /// When the digest differs, the body is empty, or a request does not decode.
+    /// When the digest differs, the body is empty, or a request does not decode; for a change of
+    /// committee, which [`Body::of_change`] parses.
     pub fn parse(reference: BodyRef, raw: Bytes) -> Result<Self, RequestError> {
         let body = Self::parse_named(reference, raw)?;
         if Self::digest_of(&body.requests) == reference.digest {
@@ -91,6 +118,12 @@ impl Body {
     /// # Errors
     /// When the body is empty, too large, or a request does not decode.
     pub fn parse_named(reference: BodyRef, raw: Bytes) -> Result<Self, RequestError> {
+        if reference.is_change() {
+            let (body, _) = Self::of_change(raw).map_err(|_| RequestError::Malformed)?;
+            return Some(body)
+                .filter(|it| it.reference == reference)
+                .ok_or(RequestError::Malformed);
+        }
         if raw.is_empty() {
             return Err(RequestError::Malformed);
         }

@@ -1,7 +1,7 @@
 //! The committee: who votes, with which keys, and what a quorum of them is.
 
 use crate::{Epoch, EpochId, HandOver, NetworkId, ReplicaId, Scope, Weights, WeightsError};
-use borsh::BorshSerialize;
+use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
     Bitmap, BySharing, Certificate, Dealing, Digest, IdentityKey, KeyCache, KeyError,
@@ -24,6 +24,8 @@ pub enum Purpose {
     Execute,
     /// The state that replaces everything before it: a quorum has it.
     Checkpoint,
+    /// The state that the next epoch begins with: a quorum has it, and has ended.
+    HandOver,
 }
 
 impl Purpose {
@@ -31,7 +33,7 @@ impl Purpose {
     #[must_use]
     pub fn threshold(self, weights: &Weights) -> u64 {
         match self {
-            Self::Vote | Self::Checkpoint => weights.quorum(),
+            Self::Vote | Self::Checkpoint | Self::HandOver => weights.quorum(),
             Self::Fast => weights.fast(),
             Self::Execute => weights.weak(),
         }
@@ -41,7 +43,7 @@ impl Purpose {
     #[must_use]
     pub fn sharing(self) -> Sharing {
         match self {
-            Self::Vote | Self::Checkpoint => Sharing::Slow,
+            Self::Vote | Self::Checkpoint | Self::HandOver => Sharing::Slow,
             Self::Fast => Sharing::Fast,
             Self::Execute => Sharing::Execution,
         }
@@ -49,7 +51,7 @@ impl Purpose {
 }
 
 /// One member, as the committee file states it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
     /// Ed25519 identity key, 64 hex digits: proves its channels, signs proposals and replies.
@@ -96,7 +98,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// The keys that certificates of a committee with threshold keys are checked with, as its dealer or
 /// its members made them: 192 hex digits each.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Groups {
     /// Key of all but the redundant members (paper 002: σ).
@@ -108,7 +110,7 @@ pub struct Groups {
 }
 
 /// The committee file: the same bytes for every member.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommitteeFile {
     /// A name for people; part of the network's identity.
@@ -273,6 +275,26 @@ impl Committee {
             return Err(CommitteeError::OtherFile(hand_over.file));
         }
         Self::load_begun(file, hand_over, cache)
+    }
+
+    /// Loads the committee file that is in force after a hand-over by this committee, if it is of
+    /// this network and of the epoch after this one. The simulator's scheme is taken from a
+    /// committee that has it itself, and from no other. The hand-over's own signatures are not
+    /// looked at: [`SignedHandOver::check`](crate::SignedHandOver::check).
+    ///
+    /// # Errors
+    /// The first thing wrong with the file.
+    pub fn load_next(
+        &self,
+        file: &CommitteeFile,
+        hand_over: &HandOver,
+        cache: KeyCache,
+    ) -> Result<Self, CommitteeError> {
+        self.check_next(file)?;
+        if self.scheme_kind().to_string() != FORGEABLE_SCHEME {
+            refuse_forgeable(file)?;
+        }
+        Self::load_simulated_after(file, hand_over, cache)
     }
 
     /// Checks that a file is of this committee's network and of the epoch after its own.

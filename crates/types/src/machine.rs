@@ -54,8 +54,8 @@
 
 use crate::executed::ExecutionCertificate;
 use crate::{
-    Body, BodyRef, ClientId, Header, Height, Manifest, Payload, Peer, Purpose, ReplicaId, Time,
-    Verified, request::Answer, service::Proven,
+    Body, BodyRef, ClientId, CommitteeFile, Header, Height, Manifest, Payload, Peer, Purpose,
+    ReplicaId, SignedHandOver, Time, Verified, request::Answer, service::Proven,
 };
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Combined, Digest, Policy, Scheme, Share};
@@ -197,6 +197,18 @@ pub enum Task {
     /// Replace the state by a snapshot whose chunks are all staged, then answer
     /// [`Event::Installed`].
     Install(Box<Install>),
+    /// The epoch has ended, and the state is what the next one begins with: the host may begin it.
+    /// The hand-over is durable, and asked for again after each start.
+    HandOver(Box<HandedOver>),
+}
+
+/// All that the next epoch begins with beside the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOver {
+    /// What a quorum of the epoch that ended signed.
+    pub signed: SignedHandOver,
+    /// Committee file of the next epoch, whose digest the hand-over names.
+    pub file: CommitteeFile,
 }
 
 /// Input of a replica: messages, answers to its effects, and what survived.
@@ -244,6 +256,8 @@ pub enum RecordKind {
     Safety,
     /// The replica's own count of its starts.
     Incarnation,
+    /// What the epoch ended with, as a quorum signed it.
+    HandOver,
     /// The protocol's promises about one slot of a window of as many: a later slot takes an earlier
     /// one's place in it.
     Slot(u8),
@@ -476,6 +490,8 @@ pub struct Recovery {
     pub slots: Vec<Bytes>,
     /// The latest incarnation record.
     pub incarnation: Option<Bytes>,
+    /// The latest record of a hand-over.
+    pub hand_over: Option<Bytes>,
     /// The last executed height, if any.
     pub executed: Option<ExecutedUpTo>,
     /// Decided heights after the executed one, without a gap.
@@ -514,6 +530,16 @@ pub enum Halt {
         /// Height that both decide.
         height: Height,
         /// Both, for the operator.
+        evidence: String,
+    },
+    /// The same, of what an epoch ended with.
+    #[error(
+        "two conflicting hand-overs at {height}: more members are faulty than the committee tolerates; evidence: {evidence}"
+    )]
+    ConflictingHandOvers {
+        /// Last height of the epoch, by the one that was here first.
+        height: Height,
+        /// Both in full, for the operator.
         evidence: String,
     },
     /// The disk gave back something else than this replica wrote.

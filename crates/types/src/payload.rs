@@ -46,6 +46,12 @@ impl Payload {
         self
     }
 
+    /// Name of the body that is the change of epoch which it orders, if it does.
+    #[must_use]
+    pub fn change(&self) -> Option<BodyRef> {
+        self.header.change.map(BodyRef::of_change)
+    }
+
     /// Returns `true` if its height is the last of its epoch once it is decided.
     #[must_use]
     pub fn ends_epoch(&self) -> bool {

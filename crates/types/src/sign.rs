@@ -43,6 +43,10 @@ pub enum Kind {
     Checkpoint,
     /// The end of an epoch, and with what the next one begins.
     HandOver,
+    /// Consent of a member to a change of the committee.
+    Change,
+    /// Readiness of a member of the next committee.
+    Acceptance,
     /// A member's acknowledgement of an author's bodies.
     Available,
     /// The root that a member came to by executing a height.
@@ -69,7 +73,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -86,6 +90,8 @@ impl Kind {
         Self::NewView,
         Self::Checkpoint,
         Self::HandOver,
+        Self::Change,
+        Self::Acceptance,
         Self::Available,
         Self::Executed,
         Self::KeyGeneration,
@@ -119,6 +125,8 @@ impl Kind {
             Self::NewView => "NEW-VIEW/",
             Self::Checkpoint => "CHECKPOINT/",
             Self::HandOver => "HANDOVER/",
+            Self::Change => "CHANGE/",
+            Self::Acceptance => "ACCEPTANCE/",
             Self::Available => "AVAILABLE/",
             Self::Executed => "EXECUTED/",
             Self::KeyGeneration => "KEY-GENERATION/",

@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 pub struct SignedHandOver {
     /// Statement that the epoch ended and what the next one begins with.
     pub content: HandOver,
-    /// Signatures over [`HandOver::statement`], by members of [`Purpose::Checkpoint`]'s weight.
+    /// Signatures over [`HandOver::statement`], by members of [`Purpose::HandOver`]'s weight.
     pub certificate: Certificate,
 }
 
@@ -26,7 +26,7 @@ impl SignedHandOver {
     pub fn check(&self, ended: &Committee) -> Result<(), Rejected> {
         let statement = self.content.statement(ended.scope());
         let what = ("a hand-over", Mutant::HandOverByFew);
-        check_certificate(ended, Purpose::Checkpoint, &statement, &self.certificate, what)
+        check_certificate(ended, Purpose::HandOver, &statement, &self.certificate, what)
     }
 }
 

@@ -88,6 +88,7 @@ impl Chained {
     pub(super) fn request_bodies(&mut self, block: &Block) {
         self.outputs.push_back(Output::RequestBodies {
             block: block.id(),
+            height: block.payload.header.height,
             bodies: block.payload.bodies.clone(),
             change: block.payload.header.change,
             source: block.author,

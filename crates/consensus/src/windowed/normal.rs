@@ -191,7 +191,13 @@ impl Windowed {
         let Some(payload) = known.payloads.get(&digest) else { return };
         let (bodies, change) = (payload.bodies.clone(), payload.header.change);
         let (block, source) = (BlockId(digest), self.holder(slot, digest));
-        self.outputs.push_back(Output::RequestBodies { block, bodies, change, source });
+        self.outputs.push_back(Output::RequestBodies {
+            block,
+            height: slot,
+            bodies,
+            change,
+            source,
+        });
     }
 
     /// Member to ask first for the bodies of a proposal: one that voted for a value that its view

@@ -39,6 +39,8 @@ fn what_carries_bodies_blocks_or_state_never_goes_before_votes() {
         FrameTag::QueryResponse,
         FrameTag::OwnSignatures,
         FrameTag::NotAdmitted,
+        FrameTag::Change,
+        FrameTag::ChangeAnswer,
     ];
     for tag in FrameTag::all() {
         let content = [tag.number()];

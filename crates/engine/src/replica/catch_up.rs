@@ -35,6 +35,7 @@ impl Replica {
     /// The state store has these heights durably: their bodies are executed.
     pub(super) fn recall(&mut self, executed: &ExecutedUpTo) {
         self.durable = executed.height();
+        self.note_end_of(&executed.decided);
         for record in &executed.recent {
             if let Some(payload) = self.protocol.state().record_payload(&record.bytes) {
                 self.bodies.recall(&payload.bodies);
@@ -108,6 +109,9 @@ impl Replica {
             return;
         }
         let last = request.height;
+        if self.changes.stop().is_some_and(|stop| stop.height <= last) {
+            self.show_hand_over(to);
+        }
         let shown = self.proven.get(&learner).copied().unwrap_or_default().next();
         // The last one again: it may have been lost, and nothing may come after it.
         let first = shown.max(Height(last.0.saturating_sub(PROOFS_MAX))).min(last);
@@ -363,6 +367,7 @@ impl Replica {
             let bytes = executed.decided.clone();
             self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
         }
+        self.note_end_of(&executed.decided);
         let skipped = self.schedule.install(height);
         for body in skipped.iter().filter_map(|name| self.bodies.get(name)) {
             self.mempool.skipped(body);
@@ -375,6 +380,7 @@ impl Replica {
         self.root = executed.root();
         self.execution.resume(now, executed.header);
         self.checkpoints.executed(now, &executed.header);
+        self.note_last(&executed.header);
         self.operations = executed.operations;
         self.durable = height;
         self.release();

@@ -64,13 +64,21 @@ impl Replica {
     }
 
     pub(super) fn on_stored(&mut self, now: Time, name: BodyRef) {
+        if name.is_change() {
+            self.changes.stored(&name.digest);
+        } else {
+            self.on_sealed_stored(now, name);
+        }
+        for block in self.bodies.stored(name) {
+            self.bodies_are_here(now, block);
+        }
+    }
+
+    fn on_sealed_stored(&mut self, now: Time, name: BodyRef) {
         if let Some(body) = self.bodies.get(&name).filter(|_| !self.bodies.is_decided(&name)) {
             self.mempool.note(body);
         }
         self.certifier.stored(now, &name);
-        for block in self.bodies.stored(name) {
-            self.feed(now, Input::Stored(block));
-        }
     }
 
     pub(super) fn serve_bodies(&mut self, to: Peer, names: Vec<BodyRef>) {
@@ -96,7 +104,7 @@ impl Replica {
         let covered = self.certifier.take_fresh();
         if !covered.is_empty() {
             for block in self.bodies.covered(&covered) {
-                self.feed(now, Input::Stored(block));
+                self.bodies_are_here(now, block);
             }
         }
     }
@@ -120,7 +128,7 @@ impl Replica {
     pub(super) fn on_announce(&mut self, now: Time, from: ReplicaId, names: &[BodyRef]) {
         self.bodies.hear(now, from, names);
         let is_due = self.shown_at.get(&from).is_none_or(|at| now.since(*at) >= ANNOUNCE_EVERY);
-        if is_due && !names.is_empty() && names.iter().all(|name| self.bodies.is_decided(name)) {
+        if is_due && !names.is_empty() && names.iter().all(|name| self.is_ordered(name)) {
             self.shown_at.insert(from, now);
             self.feed(now, Input::ShowDecision { to: from });
         }
@@ -134,7 +142,8 @@ impl Replica {
         }
         let every = self.announce_every();
         self.announce_at = Some(now + every);
-        let names = self.bodies.pending_since(now - every, NAMES_MAX);
+        let mut names = self.bodies.pending_since(now - every, NAMES_MAX - 1);
+        names.extend(self.due_change().map(BodyRef::of_change));
         if !names.is_empty() {
             self.send(Recipients::All, Message::Announce(names));
         }

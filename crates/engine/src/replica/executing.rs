@@ -21,6 +21,7 @@ impl Replica {
         }
         self.bodies.decide(&decided.payload.bodies);
         self.certifier.decided(&decided.payload.bodies);
+        self.note_end(&decided.payload, decided.block);
         self.schedule.decide(decided.payload, decided.record);
     }
 
@@ -30,7 +31,7 @@ impl Replica {
         for payload in self.schedule.upcoming() {
             let height = payload.header.height;
             let need = if lags { Need::Overdue(height) } else { Need::Decided(height) };
-            for name in &payload.bodies {
+            for name in payload.bodies.iter().chain(&payload.change()) {
                 if self.bodies.get(name).is_some() {
                     continue;
                 }
@@ -42,8 +43,8 @@ impl Replica {
         if self.snapshots.holds_execution() || self.execution.diverged().is_some() {
             return;
         }
-        while let Some(bodies) =
-            self.schedule.next().and_then(|payload| self.bodies.collect(&payload.bodies))
+        while let Some(payload) = self.schedule.next().filter(|payload| self.has_change(payload))
+            && let Some(bodies) = self.bodies.collect(&payload.bodies)
         {
             let Some((payload, decided)) = self.schedule.start() else {
                 return;
@@ -54,10 +55,12 @@ impl Replica {
             }
             self.latencies.starts(arrivals);
             let height = payload.header.height;
+            // What is handed over is the manifest of a snapshot that all have.
+            let is_last = payload.ends_epoch();
             let block = Block { payload, bodies, decided };
             self.execution.starts(&block);
             self.effects.push_back(Effect::Task(Task::Execute(Box::new(block))));
-            if height.0.is_multiple_of(self.config.settings.snapshot_every) {
+            if is_last || height.0.is_multiple_of(self.config.settings.snapshot_every) {
                 self.effects.push_back(Effect::Task(Task::Snapshot(height)));
             }
         }
@@ -69,11 +72,13 @@ impl Replica {
             names.into_iter().filter(|name| !self.schedule.needs(name)).collect();
         self.bodies.executed(&done);
         self.certifier.executed(&done);
+        self.expire_changes();
         self.root = executed.root();
         self.operations += executed.operations;
         self.note_leader();
         self.execution.executed(now, &executed);
         self.checkpoints.executed(now, &executed.header);
+        self.note_last(&executed.header);
         self.snapshots.executed();
         for answer in executed.answers {
             self.answer(answer);

@@ -17,6 +17,8 @@ impl Replica {
             self.replies.occupancy(),
             self.queries.occupancy(),
             self.checkpoints.occupancy(),
+            self.changes.occupancy(),
+            self.hand_overs.occupancy(self.members()),
             Occupancy::new("shown_meanwhile", self.shown_meanwhile.len(), self.members()),
         ]);
         all.extend(self.bodies.occupancy());

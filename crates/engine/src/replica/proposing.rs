@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts:
 /// within them what was announced to it, it has.
-const CENSORSHIP_TIMEOUTS: u32 = 4;
+pub(super) const CENSORSHIP_TIMEOUTS: u32 = 4;
 
 /// Bodies that may be proposed.
 #[derive(Default)]
@@ -30,8 +30,9 @@ impl Replica {
         let carried: BTreeSet<BodyRef> = request.carried.iter().copied().collect();
         let Chosen { bodies, first, later } =
             if request.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
+        let change = self.changes.due(request.height).filter(|_| !request.nothing);
         self.propose_at = later;
-        if bodies.is_empty() && !request.at_once {
+        if bodies.is_empty() && change.is_none() && !request.at_once {
             return;
         }
         let company = self.batching.waits(bodies.len(), request.concurrent);
@@ -42,7 +43,10 @@ impl Replica {
         }
         self.batching.saw(self.bodies.pending_count().saturating_sub(carried.len()));
         let stamp = request.stamp_floor_ms.max(self.config.wall_origin_ms + now.as_millis());
-        let payload = Payload::new(request.height, stamp, bodies);
+        let mut payload = Payload::new(request.height, stamp, bodies);
+        if let Some(change) = change {
+            payload = payload.ending_epoch(change);
+        }
         let (view, parent) = (request.view, request.parent);
         (self.propose_request, self.propose_at) = (None, None);
         self.feed(now, Input::Payload { view, parent, payload });
@@ -121,7 +125,7 @@ impl Replica {
 }
 
 /// Returns `true` if a body waits at members of whom one is honest, this one among them.
-fn is_shared(committee: &Committee, own: ReplicaId, announced: &Bitmap) -> bool {
+pub(super) fn is_shared(committee: &Committee, own: ReplicaId, announced: &Bitmap) -> bool {
     let mut waits_at = announced.clone();
     waits_at.insert(own.index());
     committee.includes_honest(&waits_at)

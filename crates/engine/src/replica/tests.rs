@@ -1,8 +1,10 @@
 //! One replica at its surface: events in, effects out.
 
+mod changing;
 mod committee;
 mod dissemination;
 mod executing;
+mod handing_over;
 mod proposing;
 mod witnesses;
 

@@ -29,6 +29,8 @@ pub enum Timer {
     CertifyExecution,
     /// Turning to the next collector for the certificate of a checkpoint.
     CertifyCheckpoint,
+    /// Sending the share over what the epoch ended with again.
+    CertifyHandOver,
     /// Asking for blocks again, of another member.
     FetchBlocks,
     /// Asking for a snapshot, or a chunk of one, again.
@@ -39,7 +41,7 @@ pub enum Timer {
 
 impl Replica {
     /// Every timer with the time at which it is due, if it is set.
-    fn timers(&self) -> [(Timer, Option<Time>); 11] {
+    fn timers(&self) -> [(Timer, Option<Time>); 12] {
         // What signs waits for the others' word.
         let acting = |due: Option<Time>| due.filter(|_| self.unacted.is_none());
         [
@@ -51,6 +53,7 @@ impl Replica {
             (Timer::CertifyBodies, acting(self.certifier.deadline())),
             (Timer::CertifyExecution, acting(self.execution.deadline())),
             (Timer::CertifyCheckpoint, acting(self.checkpoints.deadline())),
+            (Timer::CertifyHandOver, acting(self.hand_overs.deadline())),
             (Timer::FetchBlocks, self.sync.deadline().filter(|_| !self.is_sync_paused())),
             (Timer::FetchSnapshot, acting(self.snapshots.deadline())),
             (Timer::AskWitnesses, self.own_signatures.deadline()),

@@ -166,6 +166,7 @@ impl Replica {
         self.config.signs = false;
         self.execution.stop_signing();
         self.checkpoints.stop_signing();
+        self.hand_overs.stop_signing();
         self.certifier.stop_signing();
         // ★ What waits here would be numbered as another process numbers its own.
         if !mutants::active(Mutant::SealWithoutSigning) {

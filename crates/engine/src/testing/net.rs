@@ -1,14 +1,15 @@
 //! Four replicas in virtual time, with a client and lossy links.
 
-use super::{client, committee, content, identity, request, voting};
+use super::{client, committee, content, encoded, identity, request, voting};
 use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
 use quorate_types::machine::{
-    CombineOutcome, DecidedRecord, Executed, ReadAnswer, ReadItem, RecordKind, Recovery, Task,
+    CombineOutcome, DecidedRecord, Executed, HandedOver, ReadAnswer, ReadItem, RecordKind,
+    Recovery, Task,
 };
 use quorate_types::{
-    BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId, Time,
-    Verified,
+    BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId,
+    SignedChange, Time, Verified,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +38,10 @@ pub(crate) struct Member {
     pub(crate) executed: Vec<BodyRef>,
     /// The latest record of each kind.
     records: BTreeMap<RecordKind, Bytes>,
+    /// Heights of the snapshots that it asked for.
+    pub(crate) snapshots: Vec<Height>,
+    /// What its host was told to begin the next epoch with, and the record of it at that time.
+    pub(crate) handed: Vec<(HandedOver, Option<Bytes>)>,
     /// Reason for which it signs no more.
     pub(crate) stopped: Option<String>,
 }
@@ -84,6 +89,7 @@ impl Net {
             safety: records.get(&RecordKind::Safety).cloned(),
             slots: slots.map(|(_, bytes)| bytes.clone()).collect(),
             incarnation: records.get(&RecordKind::Incarnation).cloned(),
+            hand_over: records.get(&RecordKind::HandOver).cloned(),
             decided: appended.clone(),
             bodies: disk.keys().copied().collect(),
             ..Recovery::default()
@@ -98,6 +104,7 @@ impl Net {
         member.verifier = Arc::clone(&verifier);
         member.replica = Replica::new(ReplicaConfig { verifier, signs: true, ..config });
         member.executed.clear();
+        member.handed.clear();
         // What the old process had under way went with it.
         let is_message = |event: &NetEvent| matches!(event, NetEvent::Message(..));
         self.events.retain(|_, (to, event)| *to != id || is_message(event));
@@ -139,6 +146,22 @@ impl Net {
         self.after(LATENCY, to, NetEvent::Message(customer, frame));
     }
 
+    /// A client brings a change to a member.
+    pub(crate) fn bring(&mut self, to: usize, change: &SignedChange) {
+        let customer = Peer::Client(ClientId(client().public()));
+        let frame = content(&Message::Change(encoded(change)));
+        self.after(LATENCY, to, NetEvent::Message(customer, frame));
+    }
+
+    /// Runs until this is so, a minute at most.
+    pub(crate) fn run_until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        let deadline = self.now + Duration::from_secs(60);
+        while !is_so(self) && self.now < deadline {
+            self.step();
+        }
+        assert!(is_so(self), "not so after a minute: {:?}", self.statuses());
+    }
+
     fn drain(&mut self, id: usize) {
         while let Some(effect) = self.members[id].replica.poll() {
             match effect {
@@ -166,6 +189,12 @@ impl Net {
                     let (leaves, answers) = (Vec::new(), Vec::new());
                     let executed = Executed { header, leaves, answers, operations: 0 };
                     self.after(LATENCY, id, NetEvent::Executed(executed));
+                }
+                Effect::Task(Task::Snapshot(height)) => self.members[id].snapshots.push(height),
+                Effect::Task(Task::HandOver(handed)) => {
+                    let member = &mut self.members[id];
+                    let record = member.records.get(&RecordKind::HandOver).cloned();
+                    member.handed.push((*handed, record));
                 }
                 Effect::Read(request) => {
                     let member = &self.members[id];
@@ -305,5 +334,6 @@ fn member(id: u8, settings: Settings, asks_witnesses: bool) -> Member {
     });
     let (disk, appended, executed) = (BTreeMap::new(), Vec::new(), Vec::new());
     let (records, stopped) = (BTreeMap::new(), None);
-    Member { replica, verifier, disk, appended, executed, records, stopped }
+    let (snapshots, handed) = (Vec::new(), Vec::new());
+    Member { replica, verifier, disk, appended, executed, records, snapshots, handed, stopped }
 }

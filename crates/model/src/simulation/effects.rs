@@ -162,6 +162,7 @@ impl State {
                 self.queue(member, Station::Execution, Priority::Answer, job);
             }
             Task::Query(_) => return Err(format!("validator {member} was asked by nobody")),
+            Task::HandOver(_) => return Err(format!("validator {member} was brought a change")),
             Task::Stage(_) | Task::Unstage(_) | Task::Install(_) => {
                 return Err(format!("validator {member} was given a snapshot that nobody has"));
             }

@@ -315,6 +315,7 @@ fn name_of_task(task: &Task) -> &'static str {
         Task::Unstage(_) => "unstage",
         Task::Install(_) => "install",
         Task::Query(_) => "query",
+        Task::HandOver(_) => "hand over",
     }
 }
 

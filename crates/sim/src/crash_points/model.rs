@@ -60,6 +60,7 @@ impl Model {
             let kept = &self.records[..*count];
             latest(kept, RecordKind::Safety) == found.safety
                 && latest(kept, RecordKind::Incarnation) == found.incarnation
+                && latest(kept, RecordKind::HandOver) == found.hand_over
                 && slots(kept) == found.slots
                 && decided(kept, after) == found.decided_bytes()
         };

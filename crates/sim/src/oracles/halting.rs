@@ -39,6 +39,8 @@ fn has_evidence(replica: ReplicaId, halt: &Halt) -> Result<(), String> {
         Halt::ConflictingDecisions { .. } => {
             Err(format!("{replica} halted over a conflict and shows no certificate"))
         }
+        // No scenario has more faulty members than its committee tolerates.
+        Halt::ConflictingHandOvers { .. } => Err(format!("{replica} halted: {halt}")),
         // No fault of a scenario changes what a correct member reads back.
         Halt::CorruptRecovery(reason) => Err(format!("{replica} halted: {reason}")),
     }

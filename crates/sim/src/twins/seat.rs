@@ -139,6 +139,7 @@ impl Seat {
             Output::Send { to, message } => said.push(SeatEffect::Send(to, Box::new(message))),
             Output::Persist(record) => match record.kind {
                 RecordKind::Safety | RecordKind::Incarnation => self.safety = Some(record.bytes),
+                RecordKind::HandOver => unreachable!("a protocol's machine hands nothing over"),
                 RecordKind::Slot(_) => drop(self.slots.insert(record.kind, record.bytes)),
             },
             Output::Combine(job) => self.machine.handle(now, Input::Combined(job.run())),

@@ -21,7 +21,7 @@
 //!
 //! A copy that is damaged itself, or says another thing than the log, is begun anew.
 
-use super::{INCARNATION, SAFETY, SLOT};
+use super::{HAND_OVER, INCARNATION, SAFETY, SLOT};
 use crate::disk::Disk;
 use crate::log::salvage::Reader;
 use crate::log::scan::Found;
@@ -108,6 +108,7 @@ impl PromiseCopy {
         let at = match kind {
             RecordKind::Safety => self.log.append(SAFETY, &number, bytes),
             RecordKind::Incarnation => self.log.append(INCARNATION, &number, bytes),
+            RecordKind::HandOver => self.log.append(HAND_OVER, &number, bytes),
             RecordKind::Slot(place) => {
                 self.log.append(SLOT, &[&number[..], &[place]].concat(), bytes)
             }
@@ -175,6 +176,7 @@ impl Reader for Content {
             }
             (SAFETY, _) => (RecordKind::Safety, rest),
             (INCARNATION, _) => (RecordKind::Incarnation, rest),
+            (HAND_OVER, _) => (RecordKind::HandOver, rest),
             (SLOT, [place, bytes @ ..]) => (RecordKind::Slot(*place), bytes),
             _ => return Err(unknown()),
         };

@@ -3,8 +3,8 @@
 use super::copy::PromiseCopy;
 use super::index::Index;
 use super::{
-    BODY, BODY_HEAD_BYTES, DECIDED, DECIDED_HEAD_BYTES, INCARNATION, Latest, Promise, RELEASED,
-    REPAIRED, SAFETY, SLOT,
+    BODY, BODY_HEAD_BYTES, DECIDED, DECIDED_HEAD_BYTES, HAND_OVER, INCARNATION, Latest, Promise,
+    RELEASED, REPAIRED, SAFETY, SLOT,
 };
 use crate::StorageError;
 use crate::log::salvage::Reader;
@@ -54,6 +54,7 @@ impl Collected {
         match (kind, payload) {
             (SAFETY, _) => latest(RecordKind::Safety, payload),
             (INCARNATION, _) => latest(RecordKind::Incarnation, payload),
+            (HAND_OVER, _) => latest(RecordKind::HandOver, payload),
             (SLOT, [place, bytes @ ..]) => latest(RecordKind::Slot(*place), bytes),
             (REPAIRED, _) => {
                 let from = payload.try_into().map_err(|_| unknown(found))?;
@@ -131,6 +132,7 @@ impl Collected {
             safety: latest(RecordKind::Safety),
             slots: slots.map(|(_, promise)| promise.bytes.clone()).collect(),
             incarnation: latest(RecordKind::Incarnation),
+            hand_over: latest(RecordKind::HandOver),
             executed,
             decided: contiguous_after(self.after, std::mem::take(&mut self.decided)),
             bodies: live.map(|(name, _)| *name).collect(),

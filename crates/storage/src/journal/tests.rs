@@ -88,6 +88,9 @@ fn model(entries: &[Entry]) -> Recovery {
             Entry::Record(Record { kind: RecordKind::Incarnation, bytes }) => {
                 recovery.incarnation = Some(bytes.clone());
             }
+            Entry::Record(Record { kind: RecordKind::HandOver, bytes }) => {
+                recovery.hand_over = Some(bytes.clone());
+            }
             Entry::Record(Record { kind: RecordKind::Slot(place), bytes }) => {
                 drop(slots.insert(*place, bytes.clone()));
             }
@@ -578,11 +581,12 @@ fn step() -> impl Strategy<Value = Step> {
         prop::collection::vec(any::<u8>(), 0..40),
         (any::<u8>(), 0_usize..3_000).prop_map(|(byte, length)| vec![byte; length]),
     ];
-    let entry = (0..5, HEIGHTS, bytes).prop_map(|(which, number, bytes)| match which {
+    let entry = (0..6, HEIGHTS, bytes).prop_map(|(which, number, bytes)| match which {
         0 => safety(&bytes),
         1 => Entry::Record(Record { kind: RecordKind::Incarnation, bytes: bytes.into() }),
         2 => decided(number, &bytes),
         3 => slot(u8::try_from(number).expect("few"), &bytes),
+        4 => Entry::Record(Record { kind: RecordKind::HandOver, bytes: bytes.into() }),
         _ => Entry::Body(body(number, &bytes)),
     });
     prop_oneof![

@@ -31,6 +31,8 @@ impl CrashHost {
                 self.jobs.push_back(self.executor.snapshot()?);
                 turn.later.push((SNAPSHOT, Work::Snapshot));
             }
+            // No host here begins a next epoch.
+            Task::HandOver(_) => {}
             Task::Stage(chunk) => self.snapshots.stage(&chunk)?,
             Task::Unstage(chunks) => self.snapshots.unstage(&chunks)?,
             Task::Install(install) => {

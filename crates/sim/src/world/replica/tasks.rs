@@ -32,6 +32,8 @@ impl ReplicaHost {
                 let asked = running.executor.answer(&query)?;
                 self.feed(now, Event::Queried(ticket, asked), turn);
             }
+            // No host here begins a next epoch.
+            Task::HandOver(_) => {}
             Task::Stage(chunk) => running.snapshots.stage(&chunk)?,
             Task::Unstage(chunks) => running.snapshots.unstage(&chunks)?,
             Task::Install(install) => {
