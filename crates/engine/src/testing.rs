@@ -16,8 +16,9 @@ use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
 };
 use quorate_types::{
-    Available, BlockId, Body, BodyRef, Committee, CommitteeFile, Epoch, Header, Height, Kind,
-    Member, Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request, Verified, View, sign,
+    AgreedSettings, Available, BlockId, Body, BodyRef, Committee, CommitteeFile, Epoch, Header,
+    Height, Kind, Member, Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request, Verified,
+    View, sign,
 };
 use std::sync::Arc;
 
@@ -48,6 +49,7 @@ pub(crate) fn with_redundancy(weights: &[u64], redundancy: u64) -> Arc<Committee
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (0..).zip(weights).map(member).collect(),
     };

@@ -406,6 +406,7 @@ impl TestnetPlan {
             epoch: Epoch(1),
             scheme: self.scheme.to_string(),
             redundancy: self.redundancy,
+            settings: self.settings.agreed(),
             groups,
             members,
         };

@@ -696,6 +696,12 @@ const COMMITTEE_FIELDS: &[Field] = &[
          no use for it. Part of the network's identity.",
     ),
     field(
+        "settings",
+        Kind::List,
+        FieldDefault::Words("the defaults of all"),
+        "Settings that all members agree on. Part of the network's identity.",
+    ),
+    field(
         "groups",
         Kind::List,
         FieldDefault::Words("none, as ed25519 and bls need"),
