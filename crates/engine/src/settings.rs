@@ -48,7 +48,8 @@ impl std::str::FromStr for Availability {
 }
 
 /// Everything that may be tuned in a replica. What members must have alike comes from their
-/// committee file ([`Settings::agree`]); the rest is each member's own. Frames that these rule out are refused ([`crate::FrameSetting`]).
+/// committee file ([`Settings::agree`]); the rest is each member's own. Frames that these rule out
+/// are refused ([`crate::FrameSetting`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Table", into = "Table")]
 pub struct Settings {

@@ -1,9 +1,10 @@
 //! One validator's configuration: a TOML file beside its keys.
 //!
 //! What all members must have alike is not in it, but in the committee file that it names
-//! ([`NodeConfig::agree`]). Every field has a default but the three paths. Relative paths are meant from the folder of the
-//! file itself, so that a validator's folder can be moved as a whole. What each field means is
-//! written down in [`fields`], once; [`check`] finds everything wrong with a file at once.
+//! ([`NodeConfig::agree`]). Every field has a default but the three paths. Relative paths are meant
+//! from the folder of the file itself, so that a validator's folder can be moved as a whole. What
+//! each field means is written down in [`fields`], once; [`check`] finds everything wrong with a
+//! file at once.
 
 use crate::ClientPolicy;
 use crate::http_tls::HttpTlsFiles;
@@ -429,7 +430,8 @@ impl NodeConfig {
             if ok {
                 return Ok(());
             }
-            Err(ConfigError::Field { path: path.to_owned(), field, value: value.to_string(), rule })
+            let path = self.place_of(field, path).0.to_owned();
+            Err(ConfigError::Field { path, field, value: value.to_string(), rule })
         };
         let address = |text: &str| text.parse::<SocketAddr>().is_ok();
         check(

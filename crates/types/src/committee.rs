@@ -510,9 +510,9 @@ impl CommitteeFile {
     /// The network that the file is of: the one that it names, or the one that it founds.
     ///
     /// A network that it founds is called by the hash of everything that decides who may sign, for
-    /// what, and by which settings. Addresses and proofs of identities are left out: operators may correct the one and
-    /// add the other where nothing else changes, and go on signing for the same network. Settings at
-    /// their defaults add nothing ([`AgreedSettings`]).
+    /// what, and by which settings. Addresses and proofs of identities are left out: operators may
+    /// correct the one and add the other where nothing else changes, and go on signing for the same
+    /// network. Settings at their defaults add nothing ([`AgreedSettings`]).
     #[must_use]
     pub fn network_id(&self) -> NetworkId {
         let Self { name, network, epoch, scheme, redundancy, settings, groups, members } = self;

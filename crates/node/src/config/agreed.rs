@@ -46,7 +46,8 @@ impl NodeConfig {
         Err(ConfigError::Genesis { path, agreed, found })
     }
 
-    /// File and section in which a setting of the replica stands; `path` is this configuration's.
+    /// File in which a field stands, and its section if it is a setting of the replica; `path` is
+    /// this configuration's.
     pub(super) fn place_of<'a>(
         &'a self,
         setting: &str,

@@ -469,6 +469,9 @@ fn wrong_values_of_agreed_settings_name_the_committee_file() {
         let place = format!("committee.toml, section [settings]: {said}");
         assert!(refused.contains(&place), "{refused}");
     }
+    let (_place, path) = write_with(PATHS, "service = \"\"");
+    let refused = NodeConfig::load(&path).unwrap_err().to_string();
+    assert!(refused.contains("committee.toml: 'service' is empty"), "{refused}");
     let (_place, path) = write_with(PATHS, "colour = \"green\"");
     let refused = NodeConfig::load(&path).unwrap_err().to_string();
     assert!(refused.contains("is not a valid committee file"), "{refused}");

@@ -63,7 +63,8 @@ pub(crate) struct Options {
     /// failed
     #[arg(long, default_value = "1", value_name = "TEXT")]
     label: String,
-    /// The protocol that the new committee file names, the same at every member: pbft, linear-pbft, linear-pbft-fast or sbft
+    /// The protocol that the new committee file names, the same at every member: pbft, linear-pbft,
+    /// linear-pbft-fast or sbft
     #[arg(long, default_value = "sbft")]
     protocol: ProtocolKind,
     /// Seconds to wait for all members to join before going on with a quorum
