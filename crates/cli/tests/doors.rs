@@ -3,7 +3,9 @@
 mod common;
 
 use common::door::{Door, open_gateway_to_all};
-use common::{Net, TIMEOUT, edit, json, quorate, stderr, stdout, wait_for, with_descriptors};
+use common::{
+    Net, TIMEOUT, edit_committee, json, quorate, stderr, stdout, wait_for, with_descriptors,
+};
 use quorate_crypto::IdentitySecret;
 use quorate_lab::crowd::{Crowd, HALF_A_HANDSHAKE, HALF_A_HEAD, make_room_for};
 use quorate_lab::http;
@@ -81,9 +83,7 @@ fn committee() -> (Net, [Door; 2]) {
     let doors =
         [0, 1].map(|index| Door { address: format!("127.0.0.1:{}", base + index), token: None });
     let net = Net::start_with_descriptors(DESCRIPTORS, 4, &["--service", "kv"], |configs| {
-        for config in configs {
-            edit(config, "snapshot_every = 1024", "snapshot_every = 8");
-        }
+        edit_committee(&configs[0], "snapshot_every = 1024", "snapshot_every = 8");
         for (config, door) in configs.iter().zip(&doors) {
             open_gateway_to_all(config, &door.address);
         }

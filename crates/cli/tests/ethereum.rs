@@ -262,6 +262,10 @@ fn what_is_wrong_with_a_ledgers_files_is_said() {
     let genesis = place.path().join("net/genesis.json");
     let config = place.path().join("net/validator-0/config.toml");
     let run = || common::quorate(&["run", "--config", config.to_str().expect("a plain path")]);
+    let agreed = std::fs::read_to_string(&genesis).expect("a genesis file");
+    std::fs::write(&genesis, format!("{agreed}\n")).expect("written");
+    let said = stderr(&run());
+    assert!(said.contains("every member has the same bytes of it"), "{said}");
     std::fs::write(&genesis, "{}").expect("written");
     let output = run();
     assert_eq!(output.status.code(), Some(2));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Net, edit, json, quorate, stderr, wait_for};
+use common::{Net, edit_committee, json, quorate, stderr, wait_for};
 use quorate_node::payments::AuthorityConfig;
 use quorate_node::ports::free_ports;
 use std::fs::{self, File};
@@ -101,12 +101,10 @@ fn load(net: &Net, configs: &[PathBuf]) {
 #[test]
 fn a_member_refuses_each_part_of_somebody_else_s_folder() {
     let options = ["--service", "kv", "--learners", "1"];
-    let often = |config: &Path| edit(config, "snapshot_every = 1024", "snapshot_every = 8");
     let mut net = Net::start_with(4, "ed25519", &options, |configs| {
-        configs.iter().for_each(|config| often(config));
+        edit_committee(&configs[0], "snapshot_every = 1024", "snapshot_every = 8");
     });
     let learner = net.learners[0].config.clone();
-    often(&learner);
     net.wait_connected();
     let mut following = Process::start(&["run"], &learner);
     assert_eq!(following.outcome(), None, "{}", following.log());
@@ -131,10 +129,10 @@ fn a_member_refuses_each_part_of_somebody_else_s_folder() {
     }
 
     // With another protocol the promises in the folder would be read as something else.
-    edit(&first, "protocol = \"jolteon\"", "protocol = \"hotstuff\"");
+    edit_committee(&first, "protocol = \"jolteon\"", "protocol = \"hotstuff\"");
     let said = refusal(&["run"], &first);
     assert!(said.contains("jolteon") && said.contains("hotstuff"), "{said}");
-    edit(&first, "protocol = \"hotstuff\"", "protocol = \"jolteon\"");
+    edit_committee(&first, "protocol = \"hotstuff\"", "protocol = \"jolteon\"");
 
     // No refusal changed anything: all go on, with their votes.
     (0..4).for_each(|index| net.processes.start_one(index).expect("started"));
@@ -524,8 +522,7 @@ impl Process {
 #[test]
 fn every_part_survives_every_damage_or_says_what_to_do() {
     let mut net = Net::start_with(4, "ed25519", &["--service", "kv"], |configs| {
-        let often = |config: &PathBuf| edit(config, "snapshot_every = 1024", "snapshot_every = 8");
-        configs.iter().for_each(often);
+        edit_committee(&configs[0], "snapshot_every = 1024", "snapshot_every = 8");
     });
     net.wait_connected();
     let configs = net.configs.clone();

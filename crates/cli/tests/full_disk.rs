@@ -6,7 +6,7 @@ mod common;
 
 use common::door::{Answer, Door, open_gateway_to_all};
 use common::mounts::{Ballast, free, mount, with_own_mounts};
-use common::{Net, TIMEOUT, edit, json, wait_for};
+use common::{Net, TIMEOUT, edit, edit_committee, json, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::Value;
 use std::fs;
@@ -42,9 +42,9 @@ fn committee_with(prepare: impl Fn(usize, &Path)) -> (Net, Vec<Door>) {
     let door = |index| Door { address: format!("127.0.0.1:{}", base + index), token: None };
     let doors: Vec<Door> = (0..MEMBERS).map(door).collect();
     let net = Net::start_with(MEMBERS, "ed25519", &["--service", "kv"], |configs| {
+        edit_committee(&configs[0], "snapshot_every = 1024", "snapshot_every = 32");
         for (index, (config, door)) in configs.iter().zip(&doors).enumerate() {
             edit(config, "retention_bytes = 1073741824", "retention_bytes = 4194304");
-            edit(config, "snapshot_every = 1024", "snapshot_every = 32");
             open_gateway_to_all(config, &door.address);
             prepare(index, config);
         }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::door::{Door, open_gateway, open_gateway_to_all};
-use common::{Net, edit, quorate, stderr, wait_for};
+use common::{Net, edit, edit_committee, quorate, stderr, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::{Value, json};
 use std::fs;
@@ -234,6 +234,6 @@ fn a_gateway_that_could_answer_nothing_is_refused() {
     open_gateway(&config, "127.0.0.1:0");
     fs::write(config.with_file_name("token"), "short").expect("written");
     refused(&config, "a token is one line of 16 to 1024");
-    edit(&config, "\nexecution_certificates = true", "\nexecution_certificates = false");
+    edit_committee(&config, "execution_certificates = true", "execution_certificates = false");
     refused(&config, "execution_certificates = true");
 }

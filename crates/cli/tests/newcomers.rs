@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Net, edit, json, processes, quorate, stdout, wait_for};
+use common::{Net, edit, edit_committee, json, processes, quorate, stdout, wait_for};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;
@@ -53,10 +53,9 @@ impl Newcomer {
     }
 }
 
-/// Keeps little and takes snapshots often, so that blocks are gone soon.
+/// Keeps little, so that blocks are gone soon.
 fn keep_little(config: &Path) {
     edit(config, "retention_bytes = 1073741824", "retention_bytes = 1048576");
-    edit(config, "snapshot_every = 1024", "snapshot_every = 32");
 }
 
 /// Returns `true` if somebody took the state over and is as far as the others were.
@@ -82,6 +81,7 @@ fn put(net: &Net, key: &str, timeout: &str) -> Option<u64> {
 fn newcomers_take_the_state_over_and_never_sign() {
     let options = ["--service", "kv", "--learners", "1"];
     let mut net = Net::start_with(4, "ed25519", &options, |configs| {
+        edit_committee(&configs[0], "snapshot_every = 1024", "snapshot_every = 32");
         configs.iter().for_each(|config| keep_little(config));
     });
     keep_little(&net.learners[0].config);

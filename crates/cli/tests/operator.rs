@@ -144,8 +144,8 @@ fn run_names_everything_wrong_with_its_configuration_at_once() {
 
 #[test]
 fn a_template_is_a_configuration_and_shows_as_its_own_default() {
-    let place = tempfile::tempdir().expect("a folder");
-    let file = place.path().join("config.toml");
+    let (_place, folder) = testnet();
+    let file = folder.join("validator-0/config.toml");
     fs::write(&file, stdout(&quorate(&["config", "template"]))).expect("written");
     let shown = quorate(&["config", "show", text(&file)]);
     assert!(shown.status.success(), "{}", stderr(&shown));
@@ -153,6 +153,9 @@ fn a_template_is_a_configuration_and_shows_as_its_own_default() {
     edit(&file, "batch_delay_ms = 5", "batch_delay_ms = 6");
     let shown = stdout(&quorate(&["config", "show", text(&file)]));
     assert!(shown.contains("batch_delay_ms = 6  # default: 5"), "{shown}");
+    edit(&folder.join("committee.toml"), "leader_tenure = 1", "leader_tenure = 3");
+    let shown = stdout(&quorate(&["config", "show", text(&file)]));
+    assert!(shown.contains("leader_tenure = 3  # default: 1"), "{shown}");
     assert_eq!(json(&["config", "show", text(&file), "--json"])["replica"]["batch_delay_ms"], 6);
 }
 

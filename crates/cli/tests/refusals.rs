@@ -69,8 +69,47 @@ fn a_wrong_configuration_names_file_and_field() {
     assert!(said.contains("verify_threads") && said.contains("1 to 64"), "{said}");
     let said = said_of("[replica]", "[replica]\nkey_cache = \"off\"");
     assert!(said.contains("'key_cache' is for comparisons with papers"), "{said}");
-    let said = said_of("service = \"ordered-log\"", "service = \"ledger\"");
-    assert!(said.contains("no service 'ledger'"), "{said}");
+    let said = said_of("[replica]", "[replica]\nprotocol = \"hotstuff\"");
+    assert!(
+        said.contains(
+            "'protocol' is agreed by all members: it stands in [settings] of the committee file"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_wrong_setting_of_the_committee_file_is_named() {
+    let (_place, folder) = testnet();
+    let committee = folder.join("committee.toml");
+    let config = folder.join("validator-0/config.toml");
+    let good = fs::read_to_string(&committee).expect("a committee");
+    for (from, to, reason) in [
+        ("service = \"ordered-log\"", "service = \"ledger\"", "no service 'ledger'"),
+        (
+            "protocol = \"jolteon\"",
+            "protocol = \"paxos\"",
+            "setting 'protocol': 'paxos' is no protocol",
+        ),
+        (
+            "leader_tenure = 1",
+            "leader_tenure = 0",
+            "setting 'leader_tenure' is 0; it must be 1 to 1000",
+        ),
+        (
+            "leader_tenure = 1",
+            "timeout_ms = 1",
+            "'timeout_ms' is each member's own: it stands in its configuration file",
+        ),
+    ] {
+        assert!(good.contains(from), "{good}");
+        fs::write(&committee, good.replace(from, to)).expect("written");
+        let said = refusal(&["run", "--config", text(&config)]);
+        assert!(said.contains("committee.toml") && said.contains(reason), "{said}");
+    }
+    // Clients, who have no configuration, hold the same file to the same form.
+    let said = refusal(&["kv", "--net", text(&folder), "get", "colour"]);
+    assert!(said.contains("'timeout_ms' is each member's own"), "{said}");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use crate::rng::Rng;
 use quorate_crypto::{KeyCache, KeyFile, SchemeKind};
-use quorate_types::{Committee, CommitteeFile, Epoch, Groups, Member, Weights, deal_keys};
+use quorate_types::{
+    AgreedSettings, Committee, CommitteeFile, Epoch, Groups, Member, Weights, deal_keys,
+};
 
 /// The wall clock at the beginning of a run, in milliseconds since the Unix epoch: 2030-03-17.
 pub const WALL_ORIGIN_MS: u64 = 1_900_000_000_000;
@@ -54,7 +56,8 @@ pub fn learner_keys(seed: u64, scheme: SchemeKind, learners: usize) -> Vec<KeyFi
     (0..learners).map(|_| KeyFile::from_seed(scheme, &rng.bytes32())).collect()
 }
 
-/// The file of a committee of these keys, which founds its network.
+/// The file of a committee of these keys, which founds its network. Its settings are the defaults,
+/// and nobody reads them: replicas here are given theirs.
 #[must_use]
 pub fn committee_file(
     seed: u64,
@@ -74,6 +77,7 @@ pub fn committee_file(
         epoch: Epoch(0),
         scheme: scheme.to_string(),
         redundancy: weights.redundant_members(),
+        settings: AgreedSettings::default(),
         groups,
         members: members.collect(),
     }

@@ -17,8 +17,8 @@ use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
 };
 use quorate_types::{
-    ClientId, Committee, CommitteeFile, Epoch, Header, Height, Member, Outcome, Peer, Purpose,
-    ReplicaId, Request, Verified,
+    AgreedSettings, ClientId, Committee, CommitteeFile, Epoch, Header, Height, Member, Outcome,
+    Peer, Purpose, ReplicaId, Request, Verified,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -106,6 +106,7 @@ fn committee(scheme: SchemeKind, keys: &[KeyFile]) -> Committee {
         epoch: Epoch(1),
         scheme: scheme.to_string(),
         redundancy: 0,
+        settings: AgreedSettings::default(),
         groups: None,
         members: keys.iter().map(member).collect(),
     };

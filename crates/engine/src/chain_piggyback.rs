@@ -11,6 +11,8 @@ use bytes::Bytes;
 use quorate_types::{Body, Height, ReplicaId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// Bytes of blocks and bodies that go ahead of one message at most, the newest: as much as is in
@@ -29,6 +31,29 @@ pub enum Truncation {
     Heights,
     /// With every message, the whole chain: the newest 3 MiB of it.
     Off,
+}
+
+impl fmt::Display for Truncation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ids => "ids",
+            Self::Heights => "heights",
+            Self::Off => "off",
+        })
+    }
+}
+
+impl FromStr for Truncation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ids" => Ok(Self::Ids),
+            "heights" => Ok(Self::Heights),
+            "off" => Ok(Self::Off),
+            other => Err(format!("'{other}' is no truncation: use 'ids', 'heights' or 'off'")),
+        }
+    }
 }
 
 /// A decided block with its bodies.

@@ -62,7 +62,9 @@ pub use session::{
     Bundling, CallResult, CheckAnswer, ClientConfig, Completed, LearnerAddress, NoLearnerAddress,
     Session, SessionEffect, SessionEvent, SessionSpec, reject_answers,
 };
-pub use settings::{Availability, Comparison, FlowControl, Settings, SettingsError};
+pub use settings::{
+    Availability, Comparison, FlowControl, Settings, SettingsError, UnknownSetting,
+};
 pub use signed_evidence::{EvidenceLog, SignedEvidence, SignedPair};
 pub use snapshots::Offered;
 pub use verify::{CheckedChange, Incoming, Verifier};

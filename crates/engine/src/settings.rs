@@ -1,9 +1,11 @@
 //! The settings of a replica: one plain struct, the same in configuration files, benches and
 //! simulations.
 
+mod agreed;
 mod comparison;
 mod table;
 
+pub use agreed::UnknownSetting;
 pub use comparison::{Comparison, FlowControl};
 
 use quorate_consensus::{Liveness, ProtocolKind};
@@ -45,10 +47,9 @@ impl std::str::FromStr for Availability {
     }
 }
 
-/// Everything that may be tuned in a replica. Members must agree on `protocol`,
-/// `leader_reputation`, `leader_tenure`, `inline_bodies`, `availability`, `execution_certificates`,
-/// `snapshot_every`, `comparison.proposal_key` and `comparison.truncation`; the rest is each
-/// member's own. Frames that these rule out are refused ([`crate::FrameSetting`]).
+/// Everything that may be tuned in a replica. What members must have alike comes from their
+/// committee file ([`Settings::agree`]); the rest is each member's own. Frames that these rule out
+/// are refused ([`crate::FrameSetting`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Table", into = "Table")]
 pub struct Settings {

@@ -17,9 +17,9 @@ use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
 };
 use quorate_types::{
-    Approval, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile, Epoch, HandOver,
-    Header, Height, Kind, Member, Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request,
-    SignedChange, SignedHandOver, Verified, View, sign,
+    AgreedSettings, Approval, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile,
+    Epoch, HandOver, Header, Height, Kind, Member, Outcome, Payload, Peer, Purpose, Rejected,
+    ReplicaId, Request, SignedChange, SignedHandOver, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -55,6 +55,7 @@ fn committee_file(weights: &[u64], redundancy: u64) -> CommitteeFile {
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (0..).zip(weights).map(member).collect(),
     }

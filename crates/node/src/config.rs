@@ -1,13 +1,15 @@
 //! One validator's configuration: a TOML file beside its keys.
 //!
-//! Every field has a default but the three paths. Relative paths are meant from the folder of the
-//! file itself, so that a validator's folder can be moved as a whole. What each field means is
-//! written down in [`fields`], once; [`check`] finds everything wrong with a file at once.
+//! What all members must have alike is not in it, but in the committee file that it names
+//! ([`NodeConfig::agree`]). Every field has a default but the three paths. Relative paths are meant
+//! from the folder of the file itself, so that a validator's folder can be moved as a whole. What
+//! each field means is written down in [`fields`], once; [`check`] finds everything wrong with a
+//! file at once.
 
 use crate::ClientPolicy;
 use crate::http_tls::HttpTlsFiles;
 use quorate_crypto::{IdentityKey, KeyCache};
-use quorate_engine::{Settings, SettingsError, UnfitProtocol};
+use quorate_engine::{Settings, SettingsError, UnfitProtocol, UnknownSetting};
 use quorate_storage::{Durability, ExecutorConfig, LogConfig, RoomConfig};
 use quorate_types::{Body, ClientId, Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
@@ -18,13 +20,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+mod agreed;
 pub mod check;
 pub mod fields;
 pub mod names;
 mod template;
 
-/// Configuration of one validator. [`NodeConfig::to_toml`] writes it with a comment for every
-/// field.
+pub(crate) use agreed::genesis_digest;
+pub use agreed::read_committee_file;
+
+/// Configuration of one validator, and what its committee file says of settings.
+/// [`NodeConfig::to_toml`] writes the former with a comment for every field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
@@ -89,10 +95,13 @@ pub struct NodeConfig {
     /// ([`quorate_engine::Comparison`]).
     #[serde(default)]
     pub comparison: bool,
-    /// Name of the replicated service. Every member names the same one.
-    #[serde(default = "default_service")]
+    /// Name of the replicated service. All members agree on it.
+    #[serde(skip_deserializing, default = "default_service")]
     pub service: String,
-    /// Genesis file of the EVM ledger, in Ethereum's form. Every member has the same one.
+    /// Digest of the genesis file, if the service has one. All members agree on it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub genesis_digest: Option<String>,
+    /// Genesis file of the EVM ledger, in Ethereum's form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<PathBuf>,
     /// Never vote, propose or time out; follow and serve only. For a validator that lost its disk
@@ -111,8 +120,8 @@ pub struct NodeConfig {
     /// Threads that encrypt and move bytes, 1 to 64.
     #[serde(default = "default_threads")]
     pub network_threads: usize,
-    /// Clients whose requests and queries are taken. Every member says the same.
-    #[serde(default)]
+    /// Clients whose requests and queries are taken. All members agree on them.
+    #[serde(skip_deserializing)]
     pub clients: ClientPolicy,
     /// The list of clients, where [`ClientPolicy::Listed`] asks for one. Read again on SIGHUP.
     /// Absent: `clients.toml` beside the configuration.
@@ -131,7 +140,7 @@ pub struct NodeConfig {
     /// Level and format of the log, which goes to standard error.
     #[serde(default)]
     pub log: LogSettings,
-    /// Settings of the replica, section `[replica]`.
+    /// Settings of the replica: section `[replica]`, and those that all members agree on.
     #[serde(default)]
     pub replica: Settings,
     /// A network to emulate, for laboratories only: what this validator sends to others is held
@@ -245,19 +254,59 @@ pub enum ConfigError {
         /// Rule that the value breaks.
         rule: &'static str,
     },
+    /// A field that belongs into the committee file.
+    #[error("{path}: {}", agreed::is_agreed_by_all(field), path = path.display())]
+    Agreed {
+        /// Path of the file.
+        path: PathBuf,
+        /// Name of the field.
+        field: String,
+    },
+    /// A setting in a committee file that is each member's own.
+    #[error("{path}, section [settings]: {}", agreed::is_each_members(field, section), path = path.display())]
+    Local {
+        /// Path of the file.
+        path: PathBuf,
+        /// Name of the field.
+        field: String,
+        /// Section of the configuration in which it belongs; empty for none.
+        section: &'static str,
+    },
+    /// A setting in a committee file whose value is unknown.
+    #[error("{path}, section [settings]: {source}", path = path.display())]
+    Unknown {
+        /// Path of the file.
+        path: PathBuf,
+        /// Setting, its value and those that it may have.
+        source: UnknownSetting,
+    },
+    /// A genesis file that members did not agree on.
+    #[error("{path}, section [settings]: {}", agreed::is_another_genesis(agreed.as_deref(), found), path = path.display())]
+    Genesis {
+        /// Path of the committee file.
+        path: PathBuf,
+        /// Digest that members agree on.
+        agreed: Option<String>,
+        /// Digest of the file that is here.
+        found: String,
+    },
     /// A replica's setting out of its range.
-    #[error("{path}, section [replica]: {source}", path = path.display())]
+    #[error("{path}, section [{section}]: {source}", path = path.display())]
     Replica {
         /// Path of the file.
         path: PathBuf,
+        /// Section in which the setting stands.
+        section: &'static str,
         /// Setting and the rule that it breaks.
         source: SettingsError,
     },
     /// A setting for comparisons with papers that is not at its default.
-    #[error("{path}, section [replica]: {}", for_comparisons(setting), path = path.display())]
+    #[error("{path}, section [{section}]: {}", for_comparisons(setting), path = path.display())]
     Comparison {
         /// Path of the file.
         path: PathBuf,
+        /// Section in which the setting stands.
+        section: &'static str,
         /// Name of the setting.
         setting: &'static str,
     },
@@ -312,6 +361,7 @@ impl NodeConfig {
             disk_reserve_bytes: None,
             comparison: false,
             service: default_service(),
+            genesis_digest: None,
             genesis: None,
             follow_only: false,
             learner: false,
@@ -330,24 +380,32 @@ impl NodeConfig {
         }
     }
 
-    /// Reads a configuration file, resolves its paths and checks every range.
+    /// Reads a configuration file and what the committee file that it names says of settings,
+    /// resolves its paths and checks every range.
     ///
     /// # Errors
-    /// The first thing wrong with it.
+    /// The first thing wrong with it, or with the committee file's settings.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let mut config: Self = read_toml("configuration file", path)?;
-        let folder = path.parent().unwrap_or(Path::new("."));
-        config.resolve(folder);
+        let mut config = agreed::read_config(path)?;
+        config.resolve(folder_of(path));
+        let agreed = config.read_committee_file()?.settings;
+        let taken = config.agree(&agreed);
+        taken.map_err(|source| ConfigError::Unknown { path: config.committee.clone(), source })?;
+        config.name_clients_file(path);
         config.validate(path)?;
         Ok(config)
     }
 
-    /// Makes relative paths start from `folder`; an empty one is the present folder.
-    fn resolve(&mut self, folder: &Path) {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    /// Names the list of clients where there is to be one and nobody said where: beside the
+    /// configuration at `path`.
+    fn name_clients_file(&mut self, path: &Path) {
         if self.clients == ClientPolicy::Listed {
-            self.clients_file.get_or_insert_with(|| "clients.toml".into());
+            self.clients_file.get_or_insert_with(|| folder_of(path).join("clients.toml"));
         }
+    }
+
+    /// Makes relative paths start from `folder`.
+    fn resolve(&mut self, folder: &Path) {
         let paths = [&mut self.committee, &mut self.key, &mut self.data_dir];
         let optional = [
             &mut self.passphrase_file,
@@ -372,7 +430,8 @@ impl NodeConfig {
             if ok {
                 return Ok(());
             }
-            Err(ConfigError::Field { path: path.to_owned(), field, value: value.to_string(), rule })
+            let path = self.place_of(field, path).0.to_owned();
+            Err(ConfigError::Field { path, field, value: value.to_string(), rule })
         };
         let address = |text: &str| text.parse::<SocketAddr>().is_ok();
         check(
@@ -422,9 +481,10 @@ impl NodeConfig {
             "it must be 1 to 65536",
         )?;
         self.check_comparison(path, check)?;
-        self.replica
-            .validate()
-            .map_err(|source| ConfigError::Replica { path: path.to_owned(), source })?;
+        self.replica.validate().map_err(|source| {
+            let (file, section) = self.place_of(source.name(), path);
+            ConfigError::Replica { path: file.to_owned(), section, source }
+        })?;
         let emulation = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
         emulation.map_err(|source| ConfigError::Emulation { path: path.to_owned(), source })
     }
@@ -433,7 +493,8 @@ impl NodeConfig {
     fn check_comparison(&self, path: &Path, check: Check<'_>) -> Result<(), ConfigError> {
         let comparison = &self.replica.comparison;
         if let Some(setting) = comparison.departures().first().filter(|_| !self.comparison) {
-            return Err(ConfigError::Comparison { path: path.to_owned(), setting });
+            let (file, section) = self.place_of(setting, path);
+            return Err(ConfigError::Comparison { path: file.to_owned(), section, setting });
         }
         check(
             comparison.signatures,
@@ -596,30 +657,36 @@ pub fn reference() -> String {
 /// # Errors
 /// When it cannot be read, or its first unusable key.
 pub fn load_committee(path: &Path, cache: KeyCache) -> Result<Committee, ConfigError> {
-    let file: CommitteeFile = read_toml("committee file", path)?;
+    let file = read_committee_file(path)?;
     Committee::load(&file, cache)
         .map_err(|source| ConfigError::Committee { path: path.to_owned(), source })
-}
-
-/// Reads a committee file, and leaves its keys unchecked.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn read_committee_file(path: &Path) -> Result<CommitteeFile, ConfigError> {
-    read_toml("committee file", path)
 }
 
 pub(crate) fn read_toml<T: for<'de> Deserialize<'de>>(
     what: &'static str,
     path: &Path,
 ) -> Result<T, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-        what,
-        path: path.to_owned(),
-        source,
-    })?;
+    parse_toml(what, path, &read_text(what, path)?)
+}
+
+fn read_text(what: &'static str, path: &Path) -> Result<String, ConfigError> {
+    let failed = |source| ConfigError::Read { what, path: path.to_owned(), source };
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+fn parse_toml<T: for<'de> Deserialize<'de>>(
+    what: &'static str,
+    path: &Path,
+    text: &str,
+) -> Result<T, ConfigError> {
     let failed = |source| ConfigError::Parse { what, path: path.to_owned(), source };
-    toml::from_str(&text).map_err(|source| failed(Box::new(source)))
+    toml::from_str(text).map_err(|source| failed(Box::new(source)))
+}
+
+/// The folder that a file is in; the present one for a bare name.
+fn folder_of(file: &Path) -> &Path {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ mod existing;
 
 pub use existing::{ExistingKeys, ExistingKeysError};
 
+use crate::config::genesis_digest;
 use crate::{ClientPolicy, ClientsFile, LearnerAddress, ListedClient, NodeConfig};
 use quorate_crypto::{Dealing, KeyError, KeyFile, KeyFileError, SchemeKind, VotingSecret};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::Durability;
 use quorate_types::{
-    Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member, Weights, WeightsError,
-    deal_keys,
+    AgreedSettings, Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member, Weights,
+    WeightsError, deal_keys,
 };
 use quorate_wan::{Emulation, EmulationError};
 use rustls::crypto::ring;
@@ -377,6 +378,7 @@ impl TestnetPlan {
             durability: self.durability,
             comparison: !self.settings.comparison.departures().is_empty(),
             service: self.service.clone(),
+            genesis_digest: self.genesis.as_deref().map(genesis_digest),
             genesis: self.genesis.as_ref().map(|_| Path::new("..").join(GENESIS)),
             clients: self.clients,
             gateway: self.gateways.then(|| self.gateway_address(index)),
@@ -406,10 +408,21 @@ impl TestnetPlan {
             epoch: Epoch(1),
             scheme: self.scheme.to_string(),
             redundancy: self.redundancy,
+            settings: self.agreed(),
             groups,
             members,
         };
         committee_text(&file)
+    }
+
+    /// What all members say alike.
+    fn agreed(&self) -> AgreedSettings {
+        AgreedSettings {
+            service: self.service.clone(),
+            genesis_digest: self.genesis.as_deref().map(genesis_digest),
+            clients: self.clients.to_string(),
+            ..self.settings.agreed()
+        }
     }
 }
 
@@ -422,8 +435,11 @@ pub fn committee_text(file: &CommitteeFile) -> String {
     let content = toml::to_string(file).expect("a plain struct is a table");
     format!(
         "# A Quorate committee. Every member and every client holds the same bytes: the hash of\n\
-         # names, epoch, keys and weights is the network's identity. Addresses may change without\n\
-         # changing it.\n\
+         # names, epoch, keys, weights and settings is the network's identity. Addresses may change\n\
+         # without changing it.\n\
+         #\n\
+         # [settings] is what all members have alike; what is each one's own is in its config.toml.\n\
+         # `quorate config reference` explains both.\n\
          #\n\
          # A member's `weight` (1 if absent) is what its vote counts. When weights differ, members of\n\
          # less than a third of the total may fail, certificates need more than two thirds, and each\n\

@@ -10,11 +10,12 @@ use quorate_consensus as consensus;
 use quorate_consensus::chained;
 use quorate_crypto::{Digest, IdentitySecret, KeyFile, Share};
 use quorate_engine::{Frame, FrameTag, Message};
+use quorate_node::config::read_committee_file;
 use quorate_node::tls::{Dialer, no_name};
 use quorate_node::transport::Limits;
 use quorate_node::transport::hello::Hello;
 use quorate_node::transport::outbound::dial;
-use quorate_node::{ClientPolicy, NodeConfig};
+use quorate_node::{ClientPolicy, NodeConfig, TestnetPlan};
 use quorate_types::{
     Body, BodyRef, ClientId, Lane, NetworkId, Peer, Rejected, ReplicaId, View, Voucher,
 };
@@ -190,6 +191,20 @@ fn a_client_that_sends_members_messages_is_cut_off() {
 fn a_member_of_another_chain_is_told_so() {
     let siege = Siege::begin();
     let work = siege.open(&siege.member, ReplicaId(0), NetworkId([9; 32]), Lane::Votes);
+    let error = siege.runtime.block_on(work).unwrap_err();
+    assert_eq!(error.to_string(), "it serves another network: compare the committee files");
+    siege.end();
+}
+
+/// A member whose committee file has one setting otherwise would wait for other leaders, or vote by
+/// other rules: it is of another network.
+#[test]
+fn a_member_with_another_setting_in_its_committee_file_is_told_so() {
+    let siege = Siege::begin();
+    let mut file = read_committee_file(&siege.cluster.testnet.committee).unwrap();
+    assert_eq!(file.network_id(), siege.cluster.committee.network());
+    file.settings.protocol = "hotstuff".into();
+    let work = siege.open(&siege.member, ReplicaId(0), file.network_id(), Lane::Votes);
     let error = siege.runtime.block_on(work).unwrap_err();
     assert_eq!(error.to_string(), "it serves another network: compare the committee files");
     siege.end();
@@ -377,12 +392,12 @@ fn idle_strangers_do_not_keep_others_out() {
 #[test]
 fn a_session_that_is_not_let_in_takes_nobodys_place() {
     const SESSIONS: usize = 8;
-    let mut cluster = Cluster::prepare(4, Limits::default());
+    let plan = TestnetPlan { clients: ClientPolicy::Listed, ..TestnetPlan::default() };
+    let mut cluster = Cluster::plan(plan, Limits::default());
     let list = cluster.folder.path().join("clients.toml");
     std::fs::write(&list, "").unwrap();
     cluster.configure(|config| {
         *config = NodeConfig {
-            clients: ClientPolicy::Listed,
             clients_file: Some(list.clone()),
             clients_max: SESSIONS + 1,
             ..config.clone()

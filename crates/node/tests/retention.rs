@@ -4,8 +4,9 @@ mod common;
 
 use bytes::Bytes;
 use common::{Cluster, TIMEOUT, client, wait_until};
+use quorate_engine::Settings;
 use quorate_node::transport::Limits;
-use quorate_node::{CallResult, Validator};
+use quorate_node::{CallResult, TestnetPlan, Validator};
 use quorate_types::Height;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -82,11 +83,10 @@ fn a_validator_whose_bodies_were_wiped_rejoins_under_load_and_votes() {
 /// The blocks that it lacks are gone everywhere: it takes the state over and goes on from there.
 #[test]
 fn a_validator_that_was_away_for_too_long_installs_a_snapshot_and_votes() {
-    let mut cluster = Cluster::prepare(4, Limits::default());
-    cluster.configure(|config| {
-        config.retention_bytes = 1024 * 1024;
-        config.replica.snapshot_every = 16;
-    });
+    let settings = Settings { snapshot_every: 16, ..Settings::default() };
+    let plan = TestnetPlan { settings, ..TestnetPlan::default() };
+    let mut cluster = Cluster::plan(plan, Limits::default());
+    cluster.configure(|config| config.retention_bytes = 1024 * 1024);
     for index in 0..4 {
         cluster.start_one(index);
     }

@@ -4,7 +4,8 @@ use crate::votes::{self, Votes};
 use crate::{Output, OutputId, PayScheme, TxId};
 use quorate_crypto::{IdentityKey, KeyCache, PublicKeys, hash_parts};
 use quorate_types::{
-    Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member, NetworkId, Scope,
+    AgreedSettings, Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member, NetworkId,
+    Scope,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -266,6 +267,7 @@ impl NetworkFile {
             epoch: self.epoch,
             scheme: self.scheme.keys().to_string(),
             redundancy: 0,
+            settings: AgreedSettings::default(),
             groups: self.groups.clone(),
             members: self.authorities.iter().map(member).collect(),
         }

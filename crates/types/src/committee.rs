@@ -1,6 +1,8 @@
 //! The committee: who votes, with which keys, and what a quorum of them is.
 
-use crate::{Epoch, EpochId, HandOver, NetworkId, ReplicaId, Scope, Weights, WeightsError};
+use crate::{
+    AgreedSettings, Epoch, EpochId, HandOver, NetworkId, ReplicaId, Scope, Weights, WeightsError,
+};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
@@ -126,6 +128,9 @@ pub struct CommitteeFile {
     /// protocol with a fast path, which then goes on while so many are slow or dead.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub redundancy: u64,
+    /// The settings that members must have alike, at their defaults where they are left out.
+    #[serde(default)]
+    pub settings: AgreedSettings,
     /// The groups' keys of a committee with threshold keys, and of no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Groups>,
@@ -526,12 +531,13 @@ impl Committee {
 impl CommitteeFile {
     /// The network that the file is of: the one that it names, or the one that it founds.
     ///
-    /// A network that it founds is called by the hash of everything that decides who may sign and
-    /// for what. Addresses and proofs of identities are left out: operators may correct the one and
-    /// add the other where nothing else changes, and go on signing for the same network.
+    /// A network that it founds is called by the hash of everything that decides who may sign, for
+    /// what, and by which settings. Addresses and proofs of identities are left out: operators may
+    /// correct the one and add the other where nothing else changes, and go on signing for the same
+    /// network. Settings at their defaults add nothing ([`AgreedSettings`]).
     #[must_use]
     pub fn network_id(&self) -> NetworkId {
-        let Self { name, network, epoch, scheme, redundancy, groups, members } = self;
+        let Self { name, network, epoch, scheme, redundancy, settings, groups, members } = self;
         if let Some(network) = network {
             return *network;
         }
@@ -539,7 +545,10 @@ impl CommitteeFile {
             members.iter().map(|m| (&m.identity, &m.voting, &m.possession, m.weight)).collect();
         let content = (name, epoch, scheme, redundancy, groups, members);
         let content = borsh::to_vec(&content).expect("encoding into memory cannot fail");
-        NetworkId(hash_parts("quorate v1 network id", &[&content]).0)
+        let departures = borsh::to_vec(settings).expect("encoding into memory cannot fail");
+        let is_usual = settings.departures().is_empty();
+        let parts: &[&[u8]] = if is_usual { &[&content] } else { &[&content, &departures] };
+        NetworkId(hash_parts("quorate v1 network id", parts).0)
     }
 
     /// The hash of everything in the file, addresses too: what operators sign when they change the

@@ -6,6 +6,7 @@
 //!
 //! This crate is pure: no clock, no sockets, no threads, no ambient randomness.
 
+pub mod agreed_settings;
 pub mod anchor;
 pub mod as_text;
 pub mod availability;
@@ -27,6 +28,7 @@ pub mod verified;
 pub mod voucher;
 pub mod weights;
 
+pub use agreed_settings::AgreedSettings;
 pub use anchor::Anchor;
 pub use availability::Available;
 pub use body::{Body, BodyRef};

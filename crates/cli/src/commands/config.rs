@@ -80,9 +80,15 @@ fn show(file: &Path, json: bool) -> CommandResult {
 
 /// A configuration that does not load, with everything that is wrong in its text.
 pub(crate) fn refused(file: &Path, error: &config::ConfigError) -> Failure {
-    let problems = config::check::problems(file);
-    if problems.is_empty() || matches!(error, config::ConfigError::Read { .. }) {
+    if matches!(error, config::ConfigError::Read { path, .. } if path == file) {
         return Failure::usage(error);
+    }
+    let problems = config::check::problems(file);
+    if problems.is_empty() {
+        return Failure::usage(format!(
+            "{error}\n`quorate config check {}` shows everything that is wrong at once",
+            file.display()
+        ));
     }
     let mut text = format!("{} is not taken:", file.display());
     for finding in &problems {

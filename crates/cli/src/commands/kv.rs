@@ -386,7 +386,7 @@ fn write_receipt(path: &Path, done: &Completed, committee: &Committee) -> Comman
     let Some((receipt, _)) = &done.receipt else {
         return Err(Failure::run(
             "it was done, and there is no receipt: the committee answered without a certificate. \
-             Set 'execution_certificates = true' in every validator's configuration",
+             There are receipts where its committee file says execution_certificates = true",
         ));
     };
     let file = ReceiptFile::new(receipt, committee).map_err(Failure::run)?;

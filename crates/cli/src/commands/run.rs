@@ -85,7 +85,7 @@ impl Options {
         }
         config.cut_links.clone_from(&self.cut_links);
         let service: ServiceKind = config.service.parse().map_err(|error| {
-            Failure::usage(format!("{}: 'service': {error}", self.config.display()))
+            Failure::usage(format!("{}: 'service': {error}", config.committee.display()))
         })?;
         self.check_gateway(&config, service)?;
         if config.gateway.is_some() && service == ServiceKind::Kv {
@@ -130,7 +130,10 @@ impl Options {
             _ => {}
         }
         if !config.replica.certifies_execution() {
-            return refused("'gateway' needs execution_certificates = true in [replica]".into());
+            return refused(
+                "'gateway' needs execution_certificates = true in [settings] of the committee file"
+                    .into(),
+            );
         }
         // Of an address that is none, listening says why.
         if is_loopback(address).unwrap_or(true) {
@@ -181,8 +184,11 @@ impl Options {
         let refused = |error: String| Failure::usage(format!("{}: {error}", self.config.display()));
         match (&config.genesis, service) {
             (Some(path), ServiceKind::Evm) => {
-                let loaded = Genesis::load(path);
-                loaded.map(Some).map_err(|error| refused(format!("'genesis': {error}")))
+                let wrong = |error| refused(format!("'genesis': {error}"));
+                let text = Genesis::read(path).map_err(wrong)?;
+                let genesis = Genesis::parse(&text).map_err(wrong)?;
+                config.check_genesis(&text).map_err(Failure::usage)?;
+                Ok(Some(genesis))
             }
             (None, ServiceKind::Evm) => Err(refused(NoGenesis.to_string())),
             (Some(_), _) => Err(refused("'genesis' needs service = \"evm\"".into())),

@@ -84,6 +84,11 @@ pub(crate) fn edit(config: &Path, from: &str, to: &str) {
     std::fs::write(config, content.replacen(from, to, 1)).expect("written");
 }
 
+/// Changes what the committee file of the testnet that a configuration belongs to says.
+pub(crate) fn edit_committee(config: &Path, from: &str, to: &str) {
+    edit(&config.with_file_name("../committee.toml"), from, to);
+}
+
 /// A testnet of real processes.
 pub(crate) struct Net {
     pub(crate) processes: Processes,

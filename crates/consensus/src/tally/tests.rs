@@ -3,7 +3,9 @@ use crate::ProposalKey;
 use crate::ProtocolKind;
 use crate::Verifier;
 use quorate_crypto::{IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share, VotingSecret};
-use quorate_types::{Committee, CommitteeFile, Epoch, Member, Purpose, ReplicaId, Time};
+use quorate_types::{
+    AgreedSettings, Committee, CommitteeFile, Epoch, Member, Purpose, ReplicaId, Time,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ fn collector() -> Collector {
         epoch: Epoch(1),
         scheme: "stub".into(),
         redundancy: 0,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (0..4).map(member).collect(),
     };

@@ -7,8 +7,8 @@ use quorate_consensus::{
 };
 use quorate_crypto::{IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret, hash};
 use quorate_types::{
-    BodyRef, Committee, CommitteeFile, Epoch, Machine, Member, Payload, Peer, Recipients,
-    ReplicaId, Time, Verified,
+    AgreedSettings, BodyRef, Committee, CommitteeFile, Epoch, Machine, Member, Payload, Peer,
+    Recipients, ReplicaId, Time, Verified,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
@@ -78,6 +78,7 @@ fn committee() -> Committee {
         epoch: Epoch(1),
         scheme: SchemeKind::Stub.to_string(),
         redundancy: 0,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (0..MEMBERS).map(member).collect(),
     };

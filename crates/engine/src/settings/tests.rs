@@ -3,6 +3,7 @@ use super::{Availability, Comparison, FlowControl, Settings};
 use crate::Truncation;
 use quorate_consensus::{Liveness, ProposalKey, ProtocolKind};
 use quorate_crypto::{KeyCache, Policy};
+use quorate_types::AgreedSettings;
 
 #[test]
 fn bodies_inside_proposals_need_no_certificates() {
@@ -120,6 +121,61 @@ fn unusual() -> Settings {
 #[test]
 fn no_field_is_lost_on_the_way_to_a_file_and_back() {
     assert_eq!(Settings::from(Table::from(unusual())), unusual());
+}
+
+/// A committee file that says nothing of settings has a replica do what it does by default.
+#[test]
+fn defaults_of_a_replica_and_of_a_committee_file_are_the_same() {
+    assert_eq!(Settings::default().agreed(), AgreedSettings::default());
+    let mut settings = Settings::default();
+    settings.agree(&AgreedSettings::default()).expect("known words");
+    assert_eq!(settings, Settings::default());
+}
+
+#[test]
+fn what_members_agree_on_is_taken_over_and_the_rest_stays() {
+    let mut settings = Settings::default();
+    settings.agree(&unusual().agreed()).expect("known words");
+    let usual = Settings::default();
+    let expected = Settings {
+        batch_bytes: usual.batch_bytes,
+        batch_delay_ms: usual.batch_delay_ms,
+        timeout_ms: usual.timeout_ms,
+        vote_wait_ms: usual.vote_wait_ms,
+        verify: usual.verify,
+        concurrent_slots: usual.concurrent_slots,
+        shorten_failed_turns: usual.shorten_failed_turns,
+        timeout_growth: usual.timeout_growth,
+        mempool_bytes_max: usual.mempool_bytes_max,
+        author_bytes_max: usual.author_bytes_max,
+        comparison: Comparison {
+            proposal_key: ProposalKey::Voting,
+            truncation: Truncation::Heights,
+            ..usual.comparison
+        },
+        ..unusual()
+    };
+    assert_eq!(settings, expected);
+}
+
+#[test]
+fn an_unknown_word_is_refused_by_its_settings_name_and_changes_nothing() {
+    let word = || "paxos".to_owned();
+    let usual = AgreedSettings { leader_tenure: 7, ..AgreedSettings::default() };
+    let cases = [
+        ("protocol", "use 'jolteon' or", AgreedSettings { protocol: word(), ..usual.clone() }),
+        ("availability", "'certified'", AgreedSettings { availability: word(), ..usual.clone() }),
+        ("proposal_key", "'voting'", AgreedSettings { proposal_key: word(), ..usual.clone() }),
+        ("truncation", "'heights'", AgreedSettings { truncation: word(), ..usual }),
+    ];
+    for (name, allowed, agreed) in cases {
+        let mut settings = Settings::default();
+        let refused = settings.agree(&agreed).expect_err(name);
+        let said = refused.to_string();
+        assert!(said.starts_with(&format!("setting '{name}': 'paxos' is no ")), "{said}");
+        assert!(refused.name() == name && said.contains(allowed), "{said}");
+        assert_eq!(settings, Settings::default());
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use quorate_crypto::{KeyCache, KeyFile, SchemeKind};
-use quorate_types::{Committee, CommitteeFile, Epoch, Member, ReplicaId};
+use quorate_types::{AgreedSettings, Committee, CommitteeFile, Epoch, Member, ReplicaId};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -38,6 +38,7 @@ fn committee() -> Committee {
         epoch: Epoch(1),
         scheme: SchemeKind::Ed25519.to_string(),
         redundancy: 0,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (0..4).map(member).collect(),
     };

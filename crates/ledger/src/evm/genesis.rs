@@ -77,8 +77,16 @@ impl Genesis {
     /// # Errors
     /// [`GenesisError`].
     pub fn load(path: &Path) -> Result<Self, GenesisError> {
-        let read = |source| GenesisError::Read { path: path.display().to_string(), source };
-        Self::parse(&std::fs::read_to_string(path).map_err(read)?)
+        Self::parse(&Self::read(path)?)
+    }
+
+    /// Reads the text of a genesis file, whatever it says.
+    ///
+    /// # Errors
+    /// [`GenesisError::Read`].
+    pub fn read(path: &Path) -> Result<String, GenesisError> {
+        let failed = |source| GenesisError::Read { path: path.display().to_string(), source };
+        std::fs::read_to_string(path).map_err(failed)
     }
 
     /// Reads the text of a genesis file.

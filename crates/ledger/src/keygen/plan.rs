@@ -1,7 +1,10 @@
 //! Plan of a key generation: its members and thresholds.
 
 use quorate_crypto::{BySharing, IdentityKey, KeyCache};
-use quorate_types::{Committee, CommitteeError, CommitteeFile, ReplicaId, Scope};
+use quorate_types::{AgreedSettings, Committee, CommitteeError, CommitteeFile, ReplicaId, Scope};
+
+/// Name of the service that runs a ceremony.
+pub(super) const SERVICE: &str = "key-generation";
 
 /// Most members: a deal for more does not fit into an operation.
 const MEMBERS_MAX: usize = 300;
@@ -33,7 +36,7 @@ pub enum PlanError {
 }
 
 /// The committee that generates keys: the founding one under a name, and so in a network, of its
-/// own. Each generation of one committee has another label.
+/// own, that orders the steps and nothing else. Each generation of one committee has another label.
 ///
 /// A member that votes in two logs of one network may contradict itself. So the founding committee
 /// may have a network already, or get one later, and a generation that failed may be followed by
@@ -41,7 +44,15 @@ pub enum PlanError {
 #[must_use]
 pub fn ceremony_committee(founding: &CommitteeFile, label: &str) -> CommitteeFile {
     let name = format!("{} (key generation {label})", founding.name);
-    CommitteeFile { name, ..founding.clone() }
+    let settings = AgreedSettings {
+        service: SERVICE.to_owned(),
+        genesis_digest: None,
+        // Its steps come from members, each through a client of its own.
+        clients: "open".to_owned(),
+        execution_certificates: false,
+        ..founding.settings.clone()
+    };
+    CommitteeFile { name, settings, ..founding.clone() }
 }
 
 impl Plan {

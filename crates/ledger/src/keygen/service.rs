@@ -1,7 +1,7 @@
 //! The ceremony as a replicated service.
 
 use super::ceremony::Ceremony;
-use super::plan::Plan;
+use super::plan::{Plan, SERVICE};
 use super::step::SignedStep;
 use bytes::Bytes;
 use quorate_crypto::{Digest, hash_parts};
@@ -23,7 +23,7 @@ pub struct KeyGeneration {
 
 impl KeyGeneration {
     /// Name of the service in a configuration file.
-    pub const NAME: &'static str = "key-generation";
+    pub const NAME: &'static str = SERVICE;
 
     /// One that nobody has joined.
     #[must_use]

@@ -6,7 +6,7 @@ use quorate_crypto::{
     Bitmap, Envelope, IdentitySecret, KeyCache, KeyError, KeyFile, Policy, SchemeKind, Sharing,
     VotingSecret, contribute,
 };
-use quorate_types::{Committee, CommitteeFile, Epoch, Member, Purpose};
+use quorate_types::{AgreedSettings, Committee, CommitteeFile, Epoch, Member, Purpose};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -33,6 +33,7 @@ fn founding(members: usize) -> CommitteeFile {
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy: 0,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (0..members).map(member).collect(),
     }

@@ -82,7 +82,7 @@ impl Transcript {
     }
 
     /// Checks that these steps come to this committee: its members, redundancy and keys. Its name,
-    /// epoch and addresses are its own.
+    /// epoch, settings and addresses are its own.
     ///
     /// # Errors
     /// What does not hold.
@@ -99,6 +99,7 @@ impl Transcript {
         let mut expected = generated.committee(&proven.founding);
         expected.name.clone_from(&committee.name);
         expected.epoch = committee.epoch;
+        expected.settings.clone_from(&committee.settings);
         for (member, theirs) in expected.members.iter_mut().zip(&committee.members) {
             member.address.clone_from(&theirs.address);
         }

@@ -96,10 +96,13 @@ struct Facts {
     listen: Option<String>,
 }
 
+/// Says why a name is no service's.
+pub type IsService<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
 /// Checks configuration files, each by itself and then against the others. `service` says why a
 /// service's name is refused.
 #[must_use]
-pub fn check(files: &[PathBuf], service: &dyn Fn(&str) -> Result<(), String>) -> Vec<Checked> {
+pub fn check(files: &[PathBuf], service: IsService<'_>) -> Vec<Checked> {
     let mut all: Vec<Checked> = files.iter().map(|file| check_one(file, service)).collect();
     several::compare(&mut all);
     for checked in &mut all {
@@ -116,12 +119,12 @@ pub fn check(files: &[PathBuf], service: &dyn Fn(&str) -> Result<(), String>) ->
 pub fn problems(file: &Path) -> Vec<Finding> {
     let mut notes = Notes::default();
     if let Some(source) = Source::read(file, "configuration file", &mut notes) {
-        values::check(&source, &|_| Ok(()), &mut notes);
+        values::check(&source, &mut notes);
     }
     notes.0
 }
 
-fn check_one(file: &Path, service: &dyn Fn(&str) -> Result<(), String>) -> Checked {
+fn check_one(file: &Path, service: IsService<'_>) -> Checked {
     let mut notes = Notes::default();
     let mut checked = Checked {
         file: file.to_owned(),
@@ -134,18 +137,25 @@ fn check_one(file: &Path, service: &dyn Fn(&str) -> Result<(), String>) -> Check
         facts: Facts::default(),
     };
     if let Some(source) = Source::read(file, "configuration file", &mut notes) {
-        let config = values::check(&source, service, &mut notes);
-        look_around(&source, config, &mut checked, &mut notes);
+        let config = values::check(&source, &mut notes);
+        look_around(&source, (config, service), &mut checked, &mut notes);
     }
     checked.findings = notes.0;
     checked
 }
 
 /// Follows what the configuration names.
-fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes: &mut Notes) {
+fn look_around(
+    source: &Source,
+    (mut config, service): (NodeConfig, IsService<'_>),
+    checked: &mut Checked,
+    notes: &mut Notes,
+) {
     let facts = &mut checked.facts;
     if source.has("", "committee") {
-        (facts.committee_file, facts.committee) = committee::check(source, &config, notes);
+        (facts.committee_file, facts.committee) =
+            committee::check(source, (&mut config, service), notes);
+        config.name_clients_file(&source.path);
     }
     let committee = facts.committee.as_ref();
     checked.committee = committee.map(|committee| Thresholds {
@@ -178,6 +188,7 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
         advice::descriptors(source, &demand, limit_at_most(), notes)
     });
     files::doors(source, &config, notes);
+    files::genesis(source, &config, notes);
     advice::give(source, &config, committee, notes);
     facts.config = Some(config);
 }

@@ -184,9 +184,34 @@ pub const CONFIG: &[Section] = &[
     },
 ];
 
+/// Section of a committee file with what all members have alike.
+pub const AGREED: &str = "settings";
+
+/// Returns `true` for the name of a setting that all members have alike.
+#[must_use]
+pub fn is_agreed(name: &str) -> bool {
+    SETTINGS.iter().any(|field| field.name == name)
+}
+
+/// The section of the configuration file in which a field stands; empty for those above all
+/// sections, `None` if there is no such field.
+#[must_use]
+pub fn local_section(name: &str) -> Option<&'static str> {
+    let has = |section: &&Section| section.fields.iter().any(|field| field.name == name);
+    CONFIG.iter().find(has).map(|section| section.name)
+}
+
 /// The sections of a committee file.
 pub const COMMITTEE: &[Section] = &[
     Section { name: "", title: "The committee", optional: "", fields: COMMITTEE_FIELDS },
+    Section {
+        name: AGREED,
+        title: "Settings that all members agree on",
+        optional: "What members would part over if each said its own. They are part of the network's \
+                   identity: members whose files differ here turn each other away. What is each member's own \
+                   stands in its configuration file, and is refused here, as these are there.",
+        fields: SETTINGS,
+    },
     Section {
         name: "groups",
         title: "Keys of a committee with threshold keys",
@@ -338,19 +363,12 @@ const NODE: &[Field] = &[
          default.",
     ),
     field(
-        "service",
-        Kind::Text,
-        FieldDefault::OfStruct,
-        "The replicated service: \"evm\", \"kv\", \"ordered-log\" or \"noop\". Every member names \
-         the same one; members with different services compute different roots.",
-    ),
-    field(
         "genesis",
         Kind::Path,
         FieldDefault::Words("none"),
         "The genesis file of the ledger of service = \"evm\", as Ethereum's tools write it, with \
-         `historyBlocks` beside `chainId` for how many blocks keep their transactions. Every member has \
-         the same one.",
+         `historyBlocks` beside `chainId` for how many blocks keep their transactions. Its digest is what \
+         the committee file says as `genesis_digest`.",
     ),
     flag(
         "follow_only",
@@ -382,13 +400,6 @@ const NODE: &[Field] = &[
         "threads",
         (1, 64),
         "Threads that encrypt and move bytes. Two carry several hundred megabytes a second.",
-    ),
-    choice(
-        "clients",
-        &["open", "listed", "service"],
-        "Clients whose requests and queries are taken: \"open\" (any), \"listed\" (those in clients_file, \
-         and members' gateways) or \"service\" (any, for what the service admits: it is asked before an \
-         operation is ordered). Every member must say the same, or strangers come in where it is laxest.",
     ),
     field(
         "clients_file",
@@ -438,24 +449,6 @@ const LOG: &[Field] = &[
 ];
 
 const REPLICA: &[Field] = &[
-    choice(
-        "protocol",
-        &[
-            "jolteon",
-            "hotstuff",
-            "hotstuff-basic",
-            "pbft",
-            "linear-pbft",
-            "linear-pbft-fast",
-            "sbft",
-        ],
-        "The protocol that orders: \"jolteon\" (decides after two certificates in a row), \"hotstuff\" \
-         (chained; after three), \"hotstuff-basic\" (three phases of votes for each block), \"pbft\" (a \
-         steady primary, votes of all to all), \"linear-pbft\" (the same through collectors), \
-         \"linear-pbft-fast\" (decided at once when all vote) or \"sbft\" (and \
-         always with execution_certificates). Every member names the same one, from the first start \
-         on, and none changes it later.",
-    ),
     number(
         "batch_bytes",
         "bytes",
@@ -500,18 +493,6 @@ const REPLICA: &[Field] = &[
         "Verification of collected votes: \"aggregate\" (once, at the quorum), \"batch\" (with random \
          weights) or \"each\" (one by one; the dearest).",
     ),
-    flag(
-        "leader_reputation",
-        "true: leaders whose last turns decided nothing are passed over, longer each time, as the chain \
-         shows it. false: a dead member costs two timeouts each time that its turn comes. Every member \
-         must say the same, or they wait for different leaders.",
-    ),
-    number(
-        "leader_tenure",
-        "views",
-        (1, 1_000),
-        "Views in a row that a member leads. Every member must say the same.",
-    ),
     number(
         "concurrent_slots",
         "slots",
@@ -524,33 +505,6 @@ const REPLICA: &[Field] = &[
         "shorten_failed_turns",
         "true: views that depend on a member whose last turn decided nothing time out after an eighth of \
          their time.",
-    ),
-    flag(
-        "inline_bodies",
-        "true: leaders carry their own bodies inside proposals instead of sending them ahead. Every \
-         member must say the same: without it such proposals are refused.",
-    ),
-    choice(
-        "availability",
-        &["stored", "certified"],
-        "Condition of a vote on the bodies that a block names: \"stored\" (they are on the voter's \
-         disk) or \"certified\" (that, or a certificate that members of weak weight store them): \
-         votes need not wait for bodies, acknowledgements and certificates cost signatures, and \
-         fewer disks are sure to hold a body. Every member must say the same. Not together with \
-         inline_bodies.",
-    ),
-    flag(
-        "execution_certificates",
-        "true: members sign the result of each height, and a client gets one answer that proves itself \
-         instead of one from each member, two message delays later. Needed for receipts and for \
-         queries of the state. Every member must say the same, or too few sign.",
-    ),
-    number(
-        "clock_drift_max_ms",
-        "milliseconds",
-        (0, NO_BOUND),
-        "A proposal stamped further ahead of this validator's clock than this gets no vote. Smaller \
-         than the clocks really differ: honest leaders time out. Synchronise the clocks.",
     ),
     bound_number(
         "mempool_bytes_max",
@@ -566,14 +520,6 @@ const REPLICA: &[Field] = &[
         "Undecided bodies kept of each member, in memory. Beyond it they are fetched when they are \
          ordered. The most that all members together can make this validator hold is this many \
          times their number.",
-    ),
-    number(
-        "snapshot_every",
-        "heights",
-        (4, 1 << 20),
-        "Every so many heights a snapshot of the state is taken. Every member must say the same: \
-         only snapshots of one height can vouch for one another. Blocks are kept from the last but \
-         one on, whatever retention_bytes says; each snapshot writes the whole state.",
     ),
     for_comparisons(number(
         "block_operations_max",
@@ -594,24 +540,11 @@ const REPLICA: &[Field] = &[
          sum of the signers' keys, whichever is quicker. \"subtract\": always the first. \"off\": always \
          the second.",
     )),
-    for_comparisons(choice(
-        "proposal_key",
-        &["identity", "voting"],
-        "Key that signs proposals: \"identity\" (Ed25519, cheap to check) or \"voting\". Every member \
-         must say the same: proposals signed otherwise are refused.",
-    )),
     for_comparisons(flag(
         "vote_salvage",
         "true: timeouts show their sender's last vote, so that a certificate that a collector took with it \
          can be made again. Without it four members of chained HotStuff, one of them dead, may decide \
          nothing.",
-    )),
-    for_comparisons(choice(
-        "truncation",
-        &["ids", "heights", "off"],
-        "Part of the chain that travels with messages: \"ids\" (what is missing is fetched), \"heights\" (the \
-         blocks above the lowest height that a member is known to have executed) or \"off\" (the newest 3 \
-         MiB of all). Every member must say the same: with ids chains are refused.",
     )),
     for_comparisons(flag(
         "signatures",
@@ -696,6 +629,12 @@ const COMMITTEE_FIELDS: &[Field] = &[
          no use for it. Part of the network's identity.",
     ),
     field(
+        "settings",
+        Kind::List,
+        FieldDefault::Words("the defaults of all"),
+        "Settings that all members agree on: see below. Part of the network's identity.",
+    ),
+    field(
         "groups",
         Kind::List,
         FieldDefault::Words("none, as ed25519 and bls need"),
@@ -708,6 +647,100 @@ const COMMITTEE_FIELDS: &[Field] = &[
         "The members in index order, 1 to 1024. Fewer than four tolerate no faulty one; f = \
          (n - 1) / 3, rounded down, of n are tolerated.",
     ),
+];
+
+/// What a committee file says beside who its members are.
+const SETTINGS: &[Field] = &[
+    field(
+        "service",
+        Kind::Text,
+        FieldDefault::OfStruct,
+        "The replicated service: \"evm\", \"kv\", \"ordered-log\" or \"noop\".",
+    ),
+    field(
+        "genesis_digest",
+        Kind::Hex,
+        FieldDefault::Words("none, as services without a genesis file need"),
+        "Digest of the genesis file of service = \"evm\", which each validator names as `genesis`: BLAKE3 of \
+         its bytes, 64 hexadecimal digits. `quorate run` refuses another file, and says what its digest is.",
+    ),
+    choice(
+        "clients",
+        &["open", "listed", "service"],
+        "Clients whose requests and queries are taken: \"open\" (any), \"listed\" (those in each member's \
+         clients_file, and members' gateways) or \"service\" (any, for what the service admits: it is asked \
+         before an operation is ordered).",
+    ),
+    choice(
+        "protocol",
+        &[
+            "jolteon",
+            "hotstuff",
+            "hotstuff-basic",
+            "pbft",
+            "linear-pbft",
+            "linear-pbft-fast",
+            "sbft",
+        ],
+        "The protocol that orders: \"jolteon\" (decides after two certificates in a row), \"hotstuff\" \
+         (chained; after three), \"hotstuff-basic\" (three phases of votes for each block), \"pbft\" (a \
+         steady primary, votes of all to all), \"linear-pbft\" (the same through collectors), \
+         \"linear-pbft-fast\" (decided at once when all vote) or \"sbft\" (and \
+         always with execution_certificates).",
+    ),
+    flag(
+        "leader_reputation",
+        "true: leaders whose last turns decided nothing are passed over, longer each time, as the chain \
+         shows it. false: a dead member costs two timeouts each time that its turn comes.",
+    ),
+    number("leader_tenure", "views", (1, 1_000), "Views in a row that a member leads."),
+    flag(
+        "inline_bodies",
+        "true: leaders carry their own bodies inside proposals instead of sending them ahead. \
+         Without it such proposals are refused.",
+    ),
+    choice(
+        "availability",
+        &["stored", "certified"],
+        "Condition of a vote on the bodies that a block names: \"stored\" (they are on the voter's \
+         disk) or \"certified\" (that, or a certificate that members of weak weight store them): \
+         votes need not wait for bodies, acknowledgements and certificates cost signatures, and \
+         fewer disks are sure to hold a body. Not together with inline_bodies.",
+    ),
+    flag(
+        "execution_certificates",
+        "true: members sign the result of each height, and a client gets one answer that proves itself \
+         instead of one from each member, two message delays later. Needed for receipts and for \
+         queries of the state.",
+    ),
+    number(
+        "snapshot_every",
+        "heights",
+        (4, 1 << 20),
+        "Every so many heights a snapshot of the state is taken. Only snapshots of one height can vouch \
+         for one another. Blocks are kept from the last but one on, whatever retention_bytes says; each snapshot writes \
+         the whole state.",
+    ),
+    number(
+        "clock_drift_max_ms",
+        "milliseconds",
+        (0, NO_BOUND),
+        "A proposal stamped further ahead of a validator's clock than this gets no vote. Smaller \
+         than the clocks really differ: honest leaders time out. Synchronise the clocks.",
+    ),
+    for_comparisons(choice(
+        "proposal_key",
+        &["identity", "voting"],
+        "Key that signs proposals: \"identity\" (Ed25519, cheap to check) or \"voting\". \
+         Proposals signed otherwise are refused.",
+    )),
+    for_comparisons(choice(
+        "truncation",
+        &["ids", "heights", "off"],
+        "Part of the chain that travels with messages: \"ids\" (what is missing is fetched), \"heights\" (the \
+         blocks above the lowest height that a member is known to have executed) or \"off\" (the newest 3 \
+         MiB of all). With ids chains are refused.",
+    )),
 ];
 
 const GROUPS: &[Field] = &[

@@ -3,9 +3,11 @@
 //! Values come from the struct itself, comments from [`super::fields`].
 
 use super::NodeConfig;
-use super::fields::{self, Field, FieldDefault, Section};
+use super::fields::{self, AGREED, Field, FieldDefault, Section};
+use quorate_types::AgreedSettings;
 use quorate_wan::Emulation;
 use std::fmt::Write as _;
+use toml::Table;
 
 /// Columns of a comment's line.
 const COLUMNS: usize = 80;
@@ -16,13 +18,16 @@ const REFERENCE_COLUMNS: usize = 118;
 const OPENING: &str = "\
 # Configuration of one Quorate validator. `quorate config check FILE` checks it.
 # Relative paths are meant from the folder of this file. A field that is left
-# out has its default.
+# out has its default. What all members agree on (service, protocol and more)
+# stands in [settings] of the committee file.
 ";
 
 const REFERENCE_OPENING: &str = "\
 # Configuration
 
 Every field of a validator's configuration file and of the committee file, with unit, range, default and consequence.
+What all members must have alike stands in the committee file, under `[settings]`; what is each one's own in its
+configuration file. Neither is taken in the other's place.
 `quorate config reference` prints this page, `quorate config template` a file with every default,
 `quorate config show FILE` what a file amounts to, and `quorate config check FILE…` everything that is wrong or unwise in
 it. Relative paths are meant from the folder of the file that holds them.
@@ -30,11 +35,11 @@ it. Relative paths are meant from the folder of the file that holds them.
 
 const COMPARISON_OPENING: &str = "\
 Fields of the same section, for comparisons with papers: benches, simulations and experiments do with them as a paper \
-does, or leave out one of its optimisations. A validator refuses each that is not at its default, unless its file says \
-comparison = true; templates leave them out.";
+does, or leave out one of its optimisations. A validator refuses each that is not at its default, unless its \
+configuration says comparison = true; templates leave them out.";
 
 pub(super) fn annotate(config: &NodeConfig) -> String {
-    let table = toml::Table::try_from(config).expect("a plain struct is a table");
+    let table = Table::try_from(config).expect("a plain struct is a table");
     let defaults = defaults();
     let mut text = String::from(OPENING);
     for section in fields::CONFIG {
@@ -104,9 +109,10 @@ fn example(field: &Field) -> &'static str {
     }
 }
 
-/// Values in force, marked where they are not the default.
+/// Values in force, marked where they are not the default: those of the file, and those that all
+/// members agree on.
 pub(super) fn effective(config: &NodeConfig) -> String {
-    let table = toml::Table::try_from(config).expect("a plain struct is a table");
+    let table = Table::try_from(config).expect("a plain struct is a table");
     let defaults = defaults();
     let mut text = String::new();
     for section in fields::CONFIG {
@@ -117,24 +123,41 @@ pub(super) fn effective(config: &NodeConfig) -> String {
             write!(text, "\n[{}]\n", section.name).expect("memory");
         }
         let (values, defaults) = (values_of(&table, section), values_of(&defaults, section));
-        for field in section.fields {
-            if field.for_comparisons && values.get(field.name) == defaults.get(field.name) {
-                continue;
-            }
-            let Some(value) = values.get(field.name) else {
-                if let FieldDefault::Words(words) = field.default {
-                    writeln!(text, "# {}: {words}", field.name).expect("memory");
-                }
-                continue;
-            };
-            let mark = match defaults.get(field.name) {
-                Some(default) if default != value => format!("  # default: {default}"),
-                _ => String::new(),
-            };
-            writeln!(text, "{} = {value}{mark}", field.name).expect("memory");
-        }
+        state_values(&mut text, section, &values, &defaults);
+    }
+    for section in fields::COMMITTEE.iter().filter(|section| section.name == AGREED) {
+        let committee = config.committee.display();
+        write!(text, "\n# Agreed by all members, in {committee}\n[{AGREED}]\n").expect("memory");
+        state_values(&mut text, section, &agreed(&config.agreed()), &agreed_defaults());
     }
     text
+}
+
+fn state_values(text: &mut String, section: &Section, values: &Table, defaults: &Table) {
+    for field in section.fields {
+        if field.for_comparisons && values.get(field.name) == defaults.get(field.name) {
+            continue;
+        }
+        let Some(value) = values.get(field.name) else {
+            if let FieldDefault::Words(words) = field.default {
+                writeln!(text, "# {}: {words}", field.name).expect("memory");
+            }
+            continue;
+        };
+        let mark = match defaults.get(field.name) {
+            Some(default) if default != value => format!("  # default: {default}"),
+            _ => String::new(),
+        };
+        writeln!(text, "{} = {value}{mark}", field.name).expect("memory");
+    }
+}
+
+fn agreed(settings: &AgreedSettings) -> Table {
+    Table::try_from(settings).expect("a plain struct is a table")
+}
+
+fn agreed_defaults() -> Table {
+    agreed(&AgreedSettings::default())
 }
 
 /// The page of all fields.
@@ -148,12 +171,13 @@ pub(super) fn reference() -> String {
     text.push_str("\n## The committee file\n");
     for section in fields::COMMITTEE {
         let brackets = if section.name == "members" { "[" } else { "" };
-        describe(&mut text, section, brackets, &toml::Table::new());
+        let defaults = if section.name == AGREED { agreed_defaults() } else { Table::new() };
+        describe(&mut text, section, brackets, &defaults);
     }
     text
 }
 
-fn describe(text: &mut String, section: &Section, brackets: &str, defaults: &toml::Table) {
+fn describe(text: &mut String, section: &Section, brackets: &str, defaults: &Table) {
     let closing = if brackets.is_empty() { "" } else { "]" };
     let name = match section.name {
         "" => String::new(),
@@ -174,7 +198,7 @@ fn describe(text: &mut String, section: &Section, brackets: &str, defaults: &tom
     }
 }
 
-fn describe_fields(text: &mut String, fields: &[&Field], defaults: &toml::Table) {
+fn describe_fields(text: &mut String, fields: &[&Field], defaults: &Table) {
     for field in fields {
         let facts = field.facts(defaults.get(field.name));
         let entry = format!("**`{}`** ({facts}). {}", field.name, field.meaning);
@@ -186,10 +210,10 @@ fn describe_fields(text: &mut String, fields: &[&Field], defaults: &toml::Table)
 }
 
 /// The values that hold when only the three paths, or no more than a section's name, are given.
-pub(super) fn defaults() -> toml::Table {
+pub(super) fn defaults() -> Table {
     let mut config = NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into());
     config.emulation = Some(Emulation::default());
-    let mut table = toml::Table::try_from(config).expect("a plain struct is a table");
+    let mut table = Table::try_from(config).expect("a plain struct is a table");
     for field in fields::CONFIG[0].fields {
         if field.default == FieldDefault::Required {
             table.remove(field.name);
@@ -198,7 +222,7 @@ pub(super) fn defaults() -> toml::Table {
     table
 }
 
-fn values_of(table: &toml::Table, section: &Section) -> toml::Table {
+fn values_of(table: &Table, section: &Section) -> Table {
     if section.name.is_empty() {
         return table.clone();
     }

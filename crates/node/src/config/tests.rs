@@ -1,7 +1,11 @@
-use super::fields::{COMMITTEE, CONFIG, FieldDefault, Kind, NO_BOUND, Section};
+use super::fields::{
+    AGREED, COMMITTEE, CONFIG, Field, FieldDefault, Kind, NO_BOUND, Section, is_agreed,
+    local_section,
+};
 use super::*;
 use quorate_crypto::IdentitySecret;
-use quorate_types::{Groups, Member};
+use quorate_types::{AgreedSettings, Groups, Member};
+use toml::{Table, Value};
 
 fn config() -> NodeConfig {
     NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into())
@@ -12,11 +16,32 @@ fn with_address() -> NodeConfig {
     NodeConfig { listen: Some("127.0.0.1:7000".into()), ..config() }
 }
 
+/// A configuration in a folder of its own, and beside that a committee file without members.
 fn write(text: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config.toml");
+    write_with(text, "")
+}
+
+/// The same with these settings in the committee file.
+fn write_with(text: &str, settings: &str) -> (tempfile::TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("validator/config.toml");
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
     std::fs::write(&path, text).unwrap();
-    (folder, path)
+    let committee = "name = \"net\"\nepoch = 1\nscheme = \"ed25519\"\nmembers = []\n";
+    let committee = format!("{committee}[settings]\n{settings}\n");
+    std::fs::write(place.path().join("committee.toml"), committee).unwrap();
+    (place, path)
+}
+
+/// What a configuration file holds of it.
+fn local_table(config: &NodeConfig) -> Table {
+    let mut table = Table::try_from(config).unwrap();
+    table.retain(|name, _| !is_agreed(name));
+    table
+}
+
+fn agreed_fields() -> &'static [Field] {
+    COMMITTEE.iter().find(|section| section.name == AGREED).unwrap().fields
 }
 
 #[test]
@@ -40,10 +65,12 @@ fn only_the_three_paths_are_required() {
 
 #[test]
 fn relative_paths_are_meant_from_the_files_folder() {
-    let (folder, path) = write(&config().to_toml());
+    let (place, path) = write_with(&config().to_toml(), "clients = \"listed\"");
     let loaded = NodeConfig::load(&path).unwrap();
-    assert_eq!(loaded.key, folder.path().join("key.toml"));
-    assert_eq!(loaded.data_dir, folder.path().join("data"));
+    let folder = place.path().join("validator");
+    assert_eq!(loaded.key, folder.join("key.toml"));
+    assert_eq!(loaded.data_dir, folder.join("data"));
+    assert_eq!(loaded.clients_file, Some(folder.join("clients.toml")));
 }
 
 #[test]
@@ -98,12 +125,15 @@ fn every_field_is_documented() {
         names::of::<NodeConfig>().iter().filter(|name| !sections.contains(name)).copied().collect();
     assert_eq!(documented(&CONFIG[0]), sorted(&top));
     assert_eq!(documented(&CONFIG[1]), sorted(names::of::<LogSettings>()));
-    assert_eq!(documented(&CONFIG[2]), sorted(names::of::<Settings>()));
+    let local: Vec<_> = names::of::<Settings>().iter().filter(|name| !is_agreed(name)).collect();
+    assert_eq!(documented(&CONFIG[2]), sorted(&local.into_iter().copied().collect::<Vec<_>>()));
     assert_eq!(documented(&CONFIG[3]), sorted(names::of::<Emulation>()));
     assert_eq!(CONFIG.len(), 4, "compare the new section with its struct here");
     assert_eq!(documented(&COMMITTEE[0]), sorted(names::of::<CommitteeFile>()));
-    assert_eq!(documented(&COMMITTEE[1]), sorted(names::of::<Groups>()));
-    assert_eq!(documented(&COMMITTEE[2]), sorted(names::of::<Member>()));
+    assert_eq!(documented(&COMMITTEE[1]), sorted(names::of::<AgreedSettings>()));
+    assert_eq!(documented(&COMMITTEE[2]), sorted(names::of::<Groups>()));
+    assert_eq!(documented(&COMMITTEE[3]), sorted(names::of::<Member>()));
+    assert_eq!(COMMITTEE.len(), 4, "compare the new section with its struct here");
     for section in CONFIG.iter().chain(COMMITTEE) {
         for field in section.fields {
             assert!(field.meaning.len() > 30, "'{}' says too little", field.name);
@@ -116,7 +146,7 @@ fn every_field_is_documented() {
 #[test]
 fn every_section_is_documented() {
     let complete = NodeConfig { emulation: Some(Emulation::default()), ..config() };
-    let table = toml::Table::try_from(complete).unwrap();
+    let table = Table::try_from(complete).unwrap();
     for (name, value) in &table {
         let known = CONFIG.iter().any(|section| section.name == name);
         assert_eq!(value.is_table(), known, "section [{name}]");
@@ -125,10 +155,12 @@ fn every_section_is_documented() {
     assert_eq!(names, CONFIG.len() - 1, "a section that is optional is to be set above");
 }
 
-/// Loads a file with these lines, in [replica] and above all sections.
-fn load_with(replica: &str, top: &str) -> Result<NodeConfig, String> {
-    let paths = "committee = \"../committee.toml\"\nkey = \"key.toml\"\ndata_dir = \"data\"\n";
-    let (_folder, path) = write(&format!("{paths}{top}\n[replica]\n{replica}\n"));
+const PATHS: &str = "committee = \"../committee.toml\"\nkey = \"key.toml\"\ndata_dir = \"data\"\n";
+
+/// Loads a file with these lines above all sections, and this one where the setting `name` stands.
+fn load_with(name: &str, line: &str, top: &str) -> Result<NodeConfig, String> {
+    let (replica, settings) = if is_agreed(name) { ("", line) } else { (line, "") };
+    let (_place, path) = write_with(&format!("{PATHS}{top}\n[replica]\n{replica}\n"), settings);
     NodeConfig::load(&path).map_err(|error| error.to_string())
 }
 
@@ -147,13 +179,16 @@ const FOR_COMPARISONS: [(&str, &str, &str); 8] = [
 #[test]
 fn a_validator_refuses_settings_for_comparisons_by_name() {
     for (name, usual, away) in FOR_COMPARISONS {
-        assert_eq!(
-            load_with(&format!("{name} = {usual}"), "").unwrap().replica,
-            Settings::default()
-        );
-        let error = load_with(&format!("{name} = {away}"), "").unwrap_err();
+        let loaded = load_with(name, &format!("{name} = {usual}"), "").unwrap();
+        assert_eq!(loaded.replica, Settings::default());
+        let error = load_with(name, &format!("{name} = {away}"), "").unwrap_err();
+        let place = if is_agreed(name) {
+            "committee.toml, section [settings]"
+        } else {
+            "config.toml, section [replica]"
+        };
         let said = format!(
-            "section [replica]: '{name}' is for comparisons with papers, in `quorate bench`, \
+            "{place}: '{name}' is for comparisons with papers, in `quorate bench`, \
              `quorate sim` and the laboratory; a validator takes its default alone: remove it"
         );
         assert!(error.ends_with(&said), "{error}");
@@ -163,7 +198,7 @@ fn a_validator_refuses_settings_for_comparisons_by_name() {
 #[test]
 fn a_benchs_file_takes_settings_for_comparisons_but_for_missing_signatures() {
     for (name, _, away) in FOR_COMPARISONS {
-        let loaded = load_with(&format!("{name} = {away}"), "comparison = true");
+        let loaded = load_with(name, &format!("{name} = {away}"), "comparison = true");
         if name == "signatures" {
             assert!(loaded.unwrap_err().contains("only simulated replicas go without"));
         } else {
@@ -174,9 +209,10 @@ fn a_benchs_file_takes_settings_for_comparisons_but_for_missing_signatures() {
 
 #[test]
 fn settings_for_comparisons_are_those_that_are_documented_so() {
-    let fields = CONFIG.iter().flat_map(|section| section.fields);
+    let fields = CONFIG.iter().chain(COMMITTEE).flat_map(|section| section.fields);
     let documented = fields.filter(|field| field.for_comparisons).map(|field| field.name);
-    assert!(documented.eq(FOR_COMPARISONS.map(|(name, ..)| name)));
+    let documented: Vec<_> = documented.collect();
+    assert_eq!(sorted(&documented), sorted(&FOR_COMPARISONS.map(|(name, ..)| name)));
 }
 
 #[test]
@@ -198,23 +234,24 @@ fn templates_leave_settings_for_comparisons_out_unless_they_depart() {
 #[test]
 fn settings_are_one_flat_table() {
     let names = names::of::<Settings>();
-    assert!(
-        !toml::Table::try_from(Settings::default()).unwrap().values().any(toml::Value::is_table)
-    );
+    assert!(!Table::try_from(Settings::default()).unwrap().values().any(Value::is_table));
     let first = ["protocol", "batch_bytes", "batch_delay_ms", "block_operations_max"];
     assert_eq!((names.len(), &names[..4]), (26, &first[..]));
     assert!(!names.contains(&"comparison"));
 }
 
-fn accepts(section: &Section, field: &str, value: toml::Value) -> Result<(), String> {
+fn accepts(section: &Section, field: &str, value: Value) -> Result<(), String> {
+    if section.name == AGREED {
+        return accepts_agreed(field, value);
+    }
     // A certificate and its key come together, and `http_tls` needs both.
     let (tls_cert, tls_key) = (Some("cert.pem".into()), Some("cert.key".into()));
     let config = NodeConfig { comparison: true, tls_cert, tls_key, ..with_address() };
-    let mut table = toml::Table::try_from(config).unwrap();
+    let mut table = local_table(&config);
     let place = match section.name {
         "" => &mut table,
         name => {
-            let section = table.entry(name).or_insert_with(|| toml::Table::new().into());
+            let section = table.entry(name).or_insert_with(|| Table::new().into());
             section.as_table_mut().unwrap()
         }
     };
@@ -224,13 +261,23 @@ fn accepts(section: &Section, field: &str, value: toml::Value) -> Result<(), Str
     config.validate(Path::new("config.toml")).map_err(|error| error.to_string())
 }
 
+fn accepts_agreed(field: &str, value: Value) -> Result<(), String> {
+    let table = Table::from_iter([(field.to_owned(), value)]);
+    let agreed: AgreedSettings =
+        table.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+    let mut config = NodeConfig { comparison: true, ..config() };
+    config.agree(&agreed).map_err(|error| error.to_string())?;
+    config.validate(Path::new("config.toml")).map_err(|error| error.to_string())
+}
+
 #[test]
 fn documented_ranges_are_those_that_are_checked() {
-    for section in CONFIG {
+    let agreed = COMMITTEE.iter().filter(|section| section.name == AGREED);
+    for section in CONFIG.iter().chain(agreed) {
         for field in section.fields {
             match field.kind {
                 Kind::Number { min, max, rule, .. } => {
-                    let number = |value: u64| toml::Value::Integer(value.cast_signed());
+                    let number = |value: u64| Value::Integer(value.cast_signed());
                     let accepts = |value| accepts(section, field.name, number(value));
                     if rule.is_empty() {
                         accepts(min).unwrap();
@@ -251,24 +298,23 @@ fn documented_ranges_are_those_that_are_checked() {
                 }
                 Kind::Choice(words) => {
                     for word in words {
-                        accepts(section, field.name, toml::Value::from(*word)).unwrap();
+                        accepts(section, field.name, Value::from(*word)).unwrap();
                     }
-                    accepts(section, field.name, toml::Value::from("nonsense")).unwrap_err();
+                    accepts(section, field.name, Value::from("nonsense")).unwrap_err();
                 }
                 Kind::Flag => {
-                    accepts(section, field.name, toml::Value::from(true)).unwrap();
+                    accepts(section, field.name, Value::from(true)).unwrap();
                 }
                 Kind::Address => {
-                    accepts(section, field.name, toml::Value::from("127.0.0.1:1")).unwrap();
-                    let error =
-                        accepts(section, field.name, toml::Value::from("here")).unwrap_err();
+                    accepts(section, field.name, Value::from("127.0.0.1:1")).unwrap();
+                    let error = accepts(section, field.name, Value::from("here")).unwrap_err();
                     assert!(error.contains(field.name), "{error}");
                 }
-                Kind::Path | Kind::Text => {
-                    accepts(section, field.name, toml::Value::from("name")).unwrap();
+                Kind::Path | Kind::Text | Kind::Hex => {
+                    accepts(section, field.name, Value::from("name")).unwrap();
                 }
                 Kind::List => {
-                    accepts(section, field.name, toml::Value::Array(Vec::new())).unwrap();
+                    accepts(section, field.name, Value::Array(Vec::new())).unwrap();
                 }
                 Kind::Keys => {
                     let accepts = |key: &str| accepts(section, field.name, vec![key].into());
@@ -276,7 +322,6 @@ fn documented_ranges_are_those_that_are_checked() {
                     let error = accepts("0a0b").unwrap_err();
                     assert!(error.contains(field.name) && error.contains("0a0b"), "{error}");
                 }
-                Kind::Hex => panic!("'{}': no such kind in a configuration", field.name),
             }
         }
     }
@@ -285,7 +330,7 @@ fn documented_ranges_are_those_that_are_checked() {
 #[test]
 fn required_fields_are_those_that_cannot_be_left_out() {
     for field in CONFIG.iter().flat_map(|section| section.fields) {
-        let mut table = toml::Table::try_from(config()).unwrap();
+        let mut table = local_table(&config());
         table.remove(field.name);
         let required = table.try_into::<NodeConfig>().is_err();
         assert_eq!(required, field.default == FieldDefault::Required, "'{}'", field.name);
@@ -323,4 +368,137 @@ fn a_learner_needs_an_address_and_no_emulated_network() {
     let of_small_order = format!("01{}", "00".repeat(31));
     let anybody = NodeConfig { learners: vec![of_small_order], ..config() };
     assert!(refused(&anybody).contains("each is an identity key"));
+}
+
+/// Every agreed setting, away from its default.
+fn unusual_settings() -> AgreedSettings {
+    AgreedSettings {
+        service: "kv".into(),
+        genesis_digest: Some("0a".repeat(32)),
+        clients: "listed".into(),
+        protocol: "sbft".into(),
+        leader_reputation: false,
+        leader_tenure: 5,
+        inline_bodies: true,
+        availability: "certified".into(),
+        execution_certificates: true,
+        snapshot_every: 8,
+        clock_drift_max_ms: 7,
+        proposal_key: "voting".into(),
+        truncation: "heights".into(),
+    }
+}
+
+/// One that [`NodeConfig::agree`] or the replica's settings forget fails here.
+#[test]
+fn each_setting_of_a_committee_file_reaches_the_configuration_and_the_replica() {
+    let unusual = Table::try_from(unusual_settings()).unwrap();
+    let usual = Table::try_from(AgreedSettings::default()).unwrap();
+    for name in names::of::<AgreedSettings>() {
+        let value = &unusual[*name];
+        assert_ne!(Some(value), usual.get(*name), "'{name}' is at its default");
+        let loaded = load_with(name, &format!("{name} = {value}"), "comparison = true").unwrap();
+        let mut expected = usual.clone();
+        expected.insert((*name).to_owned(), value.clone());
+        assert_eq!(Table::try_from(loaded.agreed()).unwrap(), expected);
+        let shown = Table::try_from(&loaded).unwrap();
+        let replica = shown["replica"].as_table().unwrap();
+        assert_eq!(replica.get(*name).or(shown.get(*name)), Some(value), "'{name}'");
+        assert!(effective(&loaded).contains(&format!("\n{name} = {value}")), "'{name}'");
+    }
+}
+
+#[test]
+fn agreed_settings_are_refused_in_a_configuration_by_name() {
+    let unusual = Table::try_from(unusual_settings()).unwrap();
+    for (name, value) in &unusual {
+        for (top, replica) in [
+            (format!("{name} = {value}\n"), String::new()),
+            (String::new(), format!("{name} = {value}\n")),
+        ] {
+            let (_place, path) = write(&format!("{PATHS}{top}[replica]\n{replica}"));
+            let refused = NodeConfig::load(&path).unwrap_err().to_string();
+            let said = format!(
+                "{}: '{name}' is agreed by all members: it stands in [settings] of the committee file",
+                path.display()
+            );
+            assert_eq!(refused, said);
+        }
+    }
+}
+
+#[test]
+fn local_fields_are_refused_in_a_committee_file_by_name() {
+    for section in CONFIG.iter().filter(|section| section.name != "emulation") {
+        for field in section.fields {
+            let (_place, path) = write_with(PATHS, &format!("{} = 1", field.name));
+            let refused = NodeConfig::load(&path).unwrap_err().to_string();
+            let place = match section.name {
+                "" => "above all sections".to_owned(),
+                name => format!("in the section [{name}]"),
+            };
+            let said = format!(
+                "committee.toml, section [settings]: '{}' is each member's own: it stands in its \
+                 configuration file, {place}",
+                field.name
+            );
+            assert!(refused.ends_with(&said), "{refused}");
+            let committee = path.parent().unwrap().join("../committee.toml");
+            assert_eq!(read_committee_file(&committee).unwrap_err().to_string(), refused);
+        }
+    }
+}
+
+/// A name has one place, so that a refusal can say which.
+#[test]
+fn no_field_is_both_agreed_and_local() {
+    for field in agreed_fields() {
+        assert_eq!(local_section(field.name), None, "'{}'", field.name);
+    }
+}
+
+#[test]
+fn wrong_values_of_agreed_settings_name_the_committee_file() {
+    for (line, said) in [
+        ("protocol = \"paxos\"", "setting 'protocol': 'paxos' is no protocol: use 'jolteon' or"),
+        ("clients = \"friends\"", "setting 'clients': 'friends' is none of 'open', 'listed'"),
+        ("leader_tenure = 0", "setting 'leader_tenure' is 0; it must be 1 to 1000"),
+    ] {
+        let (_place, path) = write_with(PATHS, line);
+        let refused = NodeConfig::load(&path).unwrap_err().to_string();
+        let place = format!("committee.toml, section [settings]: {said}");
+        assert!(refused.contains(&place), "{refused}");
+    }
+    let (_place, path) = write_with(PATHS, "service = \"\"");
+    let refused = NodeConfig::load(&path).unwrap_err().to_string();
+    assert!(refused.contains("committee.toml: 'service' is empty"), "{refused}");
+    let (_place, path) = write_with(PATHS, "colour = \"green\"");
+    let refused = NodeConfig::load(&path).unwrap_err().to_string();
+    assert!(refused.contains("is not a valid committee file"), "{refused}");
+    assert!(refused.contains("unknown field `colour`"), "{refused}");
+}
+
+/// What is left out is as good as its default, so that both name one network.
+#[test]
+fn a_committee_file_without_settings_has_the_defaults() {
+    let text = |settings: &str| {
+        let (place, _) = write_with("", settings);
+        read_committee_file(&place.path().join("committee.toml")).unwrap()
+    };
+    let written = toml::to_string(&AgreedSettings::default()).unwrap();
+    assert_eq!(text(&written), text(""));
+    assert_eq!(text("").settings, AgreedSettings::default());
+}
+
+#[test]
+fn members_have_the_genesis_file_that_they_agreed_on() {
+    let genesis = "{}";
+    let digest = genesis_digest(genesis);
+    let agreed = NodeConfig { genesis_digest: Some(digest.clone()), ..config() };
+    agreed.check_genesis(genesis).unwrap();
+    let refused = agreed.check_genesis("{ }").unwrap_err().to_string();
+    assert!(refused.contains(&format!("'genesis_digest' is {digest}, and")), "{refused}");
+    let refused = config().check_genesis(genesis).unwrap_err().to_string();
+    assert!(refused.contains("'genesis_digest' is missing"), "{refused}");
+    assert!(refused.ends_with(&format!("has the digest {digest}")), "{refused}");
 }

@@ -67,7 +67,9 @@ impl Cluster {
         cluster
     }
 
-    fn plan(plan: TestnetPlan, limits: Limits) -> Self {
+    /// The files of a committee that is planned so, but for its ports, its service and what a vote
+    /// survives.
+    pub fn plan(plan: TestnetPlan, limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let plan = TestnetPlan {
             base_port: free_ports(2 * plan.members as u16).unwrap(),
@@ -80,7 +82,7 @@ impl Cluster {
         Self { folder, testnet, committee: Arc::new(committee), validators: Vec::new(), limits }
     }
 
-    /// Changes everybody's configuration, before anybody runs.
+    /// Changes everybody's configuration, but for what members agree on, before anybody runs.
     pub fn configure(&self, change: impl Fn(&mut NodeConfig)) {
         for path in &self.testnet.configs {
             let mut config = NodeConfig::load(path).unwrap();

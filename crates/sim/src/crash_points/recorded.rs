@@ -11,7 +11,9 @@ use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_engine::{Comparison, Settings};
 use quorate_storage::{ExecutorConfig, Fault, LogConfig, StorageError};
-use quorate_types::{Committee as Members, CommitteeFile, Epoch, Member, ReplicaId, Time};
+use quorate_types::{
+    AgreedSettings, Committee as Members, CommitteeFile, Epoch, Member, ReplicaId, Time,
+};
 use std::sync::Arc;
 
 /// Members of the committee.
@@ -44,6 +46,7 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
         epoch: Epoch(0),
         scheme: scheme.to_string(),
         redundancy: 0,
+        settings: AgreedSettings::default(),
         groups: None,
         members: members.collect(),
     };

@@ -1,5 +1,5 @@
 use super::{Committee, CommitteeError, CommitteeFile, Groups, Member, Purpose, deal_keys};
-use crate::{Epoch, NetworkId, ReplicaId, Weights};
+use crate::{AgreedSettings, Epoch, NetworkId, ReplicaId, Weights};
 use quorate_crypto::{
     Aggregate, Bitmap, Certificate, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret,
 };
@@ -18,6 +18,7 @@ pub(crate) fn file(members: u8) -> CommitteeFile {
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy: 0,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (1..=members).map(member).collect(),
     }
@@ -267,12 +268,14 @@ fn bad_groups_are_refused_with_a_reason() {
     }
 }
 
-/// The network's identity follows from everything that decides who may sign, and from nothing else.
+/// The network's identity follows from everything that decides who may sign and by which settings,
+/// and from nothing else.
 #[test]
-fn the_network_id_covers_names_keys_and_epoch() {
+fn the_network_id_covers_names_keys_epoch_and_settings() {
     let base = file(4).network_id();
-    let changes: [(bool, Change); 7] = [
+    let changes: [(bool, Change); 8] = [
         (true, |f| f.name = "other".into()),
+        (true, |f| f.settings.protocol = "hotstuff".into()),
         (true, |f| f.epoch = Epoch(2)),
         (true, |f| f.members.swap(0, 1)),
         (true, |f| f.members[0].weight = 2),
@@ -292,11 +295,23 @@ fn the_network_id_covers_names_keys_and_epoch() {
     assert_ne!(dealt.network_id(), other.network_id());
 }
 
+/// With every setting at its default, and with one that is not.
+#[test]
+fn the_golden_network_ids() {
+    let usual = "a6de7a0abdf9f082545dc1ca649b81450e38c8fc62c9c8143ffec86a158990ba";
+    assert_eq!(file(4).network_id().to_string(), usual);
+    let mut other = file(4);
+    other.settings.protocol = "hotstuff".into();
+    let golden = "06665f0977acda8189ff44333b2fa5ca6a055ca892c335aa310f163babe88c69";
+    assert_eq!(other.network_id().to_string(), golden);
+}
+
 /// What is handed over to is the whole file.
 #[test]
 fn the_digest_covers_everything() {
-    let changes: [Change; 9] = [
+    let changes: [Change; 10] = [
         |f| f.name = "other".into(),
+        |f| f.settings.leader_tenure = 2,
         |f| f.network = Some(NetworkId([1; 32])),
         |f| f.epoch = Epoch(2),
         |f| f.scheme = "bls".into(),

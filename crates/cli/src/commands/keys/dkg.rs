@@ -63,7 +63,8 @@ pub(crate) struct Options {
     /// failed
     #[arg(long, default_value = "1", value_name = "TEXT")]
     label: String,
-    /// The protocol that the new configuration names: pbft, linear-pbft, linear-pbft-fast or sbft
+    /// The protocol that the new committee file names, the same at every member: pbft, linear-pbft,
+    /// linear-pbft-fast or sbft
     #[arg(long, default_value = "sbft")]
     protocol: ProtocolKind,
     /// Seconds to wait for all members to join before going on with a quorum
@@ -94,6 +95,8 @@ struct Given<'a> {
     options: &'a Options,
     config: NodeConfig,
     founding: CommitteeFile,
+    /// The committee that generates keys.
+    ceremony: CommitteeFile,
     plan: Arc<Plan>,
     keys: KeyFile,
     passphrase: Option<Passphrase>,
@@ -146,7 +149,7 @@ impl Options {
         let (keys, passphrase) = open_keys(&config)?;
         let place = Place::claim(&self.out, &ceremony)?;
         let plan = Arc::new(plan);
-        Ok(Given { options: self, config, founding, plan, keys, passphrase, place })
+        Ok(Given { options: self, config, founding, ceremony, plan, keys, passphrase, place })
     }
 
     fn tell(&self, written: &Written) {
@@ -207,14 +210,14 @@ impl Given<'_> {
         }
         let voting = participant.keys(ceremony).map_err(Failure::run)?;
         let keys = KeyFile { identity: self.keys.identity.clone(), voting };
-        let mut config = self.config.clone();
-        config.replica.protocol = self.options.protocol;
+        let mut committee = generated.committee(&self.founding);
+        committee.settings.protocol = self.options.protocol.to_string();
         let made = files::Made {
             member: participant.member(),
             keys: &keys,
             passphrase: self.passphrase.as_ref(),
-            committee: generated.committee(&self.founding),
-            config,
+            committee,
+            config: self.config.clone(),
             transcript: transcript::text(&self.founding, &self.options.label, ceremony),
         };
         self.place.write(made, &generated.qualified)

@@ -18,8 +18,8 @@ use quorate_crypto::{
 };
 use quorate_types::machine::Halt;
 use quorate_types::{
-    Anchor, BlockId, BodyRef, Committee, CommitteeFile, Epoch, HandOver, Height, Machine, Member,
-    Payload, Peer, Purpose, Recipients, Rejected, ReplicaId, Time, Verified, View,
+    AgreedSettings, Anchor, BlockId, BodyRef, Committee, CommitteeFile, Epoch, HandOver, Height,
+    Machine, Member, Payload, Peer, Purpose, Recipients, Rejected, ReplicaId, Time, Verified, View,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -118,6 +118,7 @@ impl Keys {
             epoch: Epoch(1),
             scheme: scheme.to_string(),
             redundancy: 0,
+            settings: AgreedSettings::default(),
             groups: None,
             members: (0..usize::from(members)).map(member).collect(),
         };

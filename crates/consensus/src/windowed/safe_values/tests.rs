@@ -1,7 +1,7 @@
 use super::*;
 use crate::windowed::{Proposal, SlotCertificate, null_operation};
 use quorate_crypto::{Aggregate, Certificate, KeyCache, KeyFile, SchemeKind, hash};
-use quorate_types::{Anchor, CommitteeFile, Epoch, Member};
+use quorate_types::{AgreedSettings, Anchor, CommitteeFile, Epoch, Member};
 
 const A: &str = "A";
 const B: &str = "B";
@@ -17,6 +17,7 @@ fn committee(members: u8, redundancy: u64) -> Committee {
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (0..members).map(member).collect(),
     };

@@ -30,9 +30,9 @@ use crate::{Input, Liveness, Output, ProposalKey, ProtocolConfig, ProtocolKind, 
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Dealing, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret, hash};
 use quorate_types::{
-    Anchor, BlockId, Committee, CommitteeFile, Epoch, EpochId, Groups, Height, Kind, Machine,
-    Member, Payload, Peer, Purpose, Rejected, ReplicaId, Time, Verified, Verify, View, Weights,
-    deal_keys,
+    AgreedSettings, Anchor, BlockId, Committee, CommitteeFile, Epoch, EpochId, Groups, Height,
+    Kind, Machine, Member, Payload, Peer, Purpose, Rejected, ReplicaId, Time, Verified, Verify,
+    View, Weights, deal_keys,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -78,6 +78,7 @@ fn committee_file(members: u8, redundancy: u64) -> CommitteeFile {
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,
+        settings: AgreedSettings::default(),
         groups: None,
         members: (0..members).map(member).collect(),
     }

@@ -2,16 +2,19 @@
 
 use super::nearest::nearest;
 use super::source::Source;
-use super::{Notes, addresses};
-use crate::config::NodeConfig;
-use crate::config::fields::{COMMITTEE, FieldDefault, Section};
-use quorate_types::{Committee, CommitteeError, CommitteeFile, WeightsError};
+use super::values::expected;
+use super::{IsService, Notes, addresses};
+use crate::config::agreed::is_each_members;
+use crate::config::fields::{AGREED, COMMITTEE, FieldDefault, Section, is_agreed, local_section};
+use crate::config::{ConfigError, NodeConfig, for_comparisons};
+use quorate_types::{AgreedSettings, Committee, CommitteeError, CommitteeFile, WeightsError};
 use toml::{Table, Value};
 
-/// Notes what is wrong with the committee file that a configuration names.
+/// Notes what is wrong with the committee file that a configuration names, and takes over what all
+/// members agree on.
 pub(super) fn check(
     source: &Source,
-    config: &NodeConfig,
+    (config, service): (&mut NodeConfig, IsService<'_>),
     notes: &mut Notes,
 ) -> (Option<CommitteeFile>, Option<Committee>) {
     let before = notes.0.len();
@@ -26,6 +29,7 @@ pub(super) fn check(
         return (None, None);
     };
     check_names(&committee, notes);
+    agree(&committee, (config, service), notes);
     if notes.0.len() > before {
         return (None, None);
     }
@@ -69,11 +73,74 @@ pub(super) fn check(
     }
 }
 
+/// Takes over the settings that are sound, and notes what is wrong with the others.
+fn agree(
+    committee: &Source,
+    (config, service): (&mut NodeConfig, IsService<'_>),
+    notes: &mut Notes,
+) {
+    let mut sound = sound_types(committee, notes);
+    loop {
+        let agreed: AgreedSettings =
+            sound.clone().try_into().expect("only values that fit were kept");
+        let Err((name, problem)) = take_over(config, &agreed) else { break };
+        notes.error(committee.at(AGREED, name), problem, "");
+        // A default clashes with no other default: whatever is refused is in the file.
+        assert!(sound.remove(name).is_some(), "the default of '{name}' is refused");
+    }
+    if let Err(reason) = service(&config.service) {
+        notes.error(committee.at(AGREED, "service"), format!("'service': {reason}"), "");
+    }
+}
+
+/// Settings whose values have the types that they must have.
+fn sound_types(committee: &Source, notes: &mut Notes) -> Table {
+    let mut sound = Table::new();
+    let values = committee.table.get(AGREED).and_then(Value::as_table);
+    let known = COMMITTEE.iter().filter(|section| section.name == AGREED);
+    for field in known.flat_map(|section| section.fields) {
+        let Some(value) = values.and_then(|values| values.get(field.name)) else { continue };
+        let alone = Table::from_iter([(field.name.to_owned(), value.clone())]);
+        match alone.try_into::<AgreedSettings>() {
+            Ok(_) => drop(sound.insert(field.name.to_owned(), value.clone())),
+            Err(error) => {
+                let message = error.message().lines().next().unwrap_or_default().to_owned();
+                let problem = format!("'{}' is {value}: {message}", field.name);
+                notes.error(committee.at(AGREED, field.name), problem, expected(field));
+            }
+        }
+    }
+    sound
+}
+
+/// Takes settings over, or says which of them is refused and why.
+fn take_over(
+    config: &mut NodeConfig,
+    agreed: &AgreedSettings,
+) -> Result<(), (&'static str, String)> {
+    config.agree(agreed).map_err(|unknown| (unknown.name(), unknown.to_string()))?;
+    match config.validate(&config.committee) {
+        Err(ConfigError::Replica { source, .. }) if is_agreed(source.name()) => {
+            Err((source.name(), source.to_string()))
+        }
+        Err(ConfigError::Comparison { setting, .. }) if is_agreed(setting) => {
+            Err((setting, for_comparisons(setting)))
+        }
+        Err(ConfigError::Field { field, value, rule, .. }) if is_agreed(field) => {
+            Err((field, format!("'{field}' is {value}; {rule}")))
+        }
+        // What is wrong in the configuration itself was noted before.
+        _ => Ok(()),
+    }
+}
+
 fn check_names(committee: &Source, notes: &mut Notes) {
-    let [file, groups, each_member] = COMMITTEE else { unreachable!("three sections") };
+    let [file, settings, groups, each_member] = COMMITTEE else { unreachable!("four sections") };
     check_section(committee, file, "", &committee.table, notes);
-    if let Some(values) = committee.table.get("groups").and_then(Value::as_table) {
-        check_section(committee, groups, "groups", values, notes);
+    for section in [settings, groups] {
+        if let Some(values) = committee.table.get(section.name).and_then(Value::as_table) {
+            check_section(committee, section, section.name, values, notes);
+        }
     }
     let members = committee.table.get("members").and_then(Value::as_array);
     for (index, member) in members.into_iter().flatten().enumerate() {
@@ -93,12 +160,8 @@ fn check_section(
 ) {
     for key in values.keys() {
         if !section.fields.iter().any(|field| field.name == key) {
-            let near = nearest(key, section.fields.iter().map(|field| field.name));
-            let hint = near.map_or_else(
-                || "docs/CONFIG.md lists the fields of a committee file".to_owned(),
-                |known| format!("did you mean `{known}`?"),
-            );
-            notes.error(committee.at(place, key), format!("unknown field `{key}`"), hint);
+            let (problem, hint) = unknown(section, key);
+            notes.error(committee.at(place, key), problem, hint);
         }
     }
     for field in section.fields {
@@ -108,4 +171,22 @@ fn check_section(
             notes.error(committee.at("", place), problem, field.meaning);
         }
     }
+}
+
+/// Problem and hint for a key that a section does not have.
+fn unknown(section: &Section, key: &str) -> (String, String) {
+    if section.name == AGREED
+        && let Some(home) = local_section(key)
+    {
+        return (is_each_members(key, home), "move it there, in each member's file".to_owned());
+    }
+    let problem = format!("unknown field `{key}`");
+    if is_agreed(key) {
+        return (problem, format!("it belongs in the section [{AGREED}]"));
+    }
+    let hint = match nearest(key, section.fields.iter().map(|field| field.name)) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => "docs/CONFIG.md lists the fields of a committee file".to_owned(),
+    };
+    (problem, hint)
 }

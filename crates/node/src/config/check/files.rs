@@ -89,6 +89,26 @@ pub(super) fn doors(source: &Source, config: &NodeConfig, notes: &mut Notes) {
     }
 }
 
+/// The genesis file, where members agree on one or the configuration names one.
+pub(super) fn genesis(source: &Source, config: &NodeConfig, notes: &mut Notes) {
+    let place = source.at("", "genesis");
+    let Some(path) = &config.genesis else {
+        if config.genesis_digest.is_some() {
+            let problem = "'genesis' is missing: all members agree on a genesis file";
+            notes.error(place, problem, "name it: the committee file has its digest");
+        }
+        return;
+    };
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            if let Err(error) = config.check_genesis(&text) {
+                notes.error(place, error.to_string(), "");
+            }
+        }
+        Err(error) => notes.error(place, format!("cannot read {}: {error}", path.display()), ""),
+    }
+}
+
 /// The member that these keys belong to, unless they are a learner's.
 pub(super) fn member(
     source: &Source,

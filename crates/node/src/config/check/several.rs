@@ -6,22 +6,6 @@ use quorate_types::Committee;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A setting's name, and its value as text.
-type Shared = (&'static str, fn(&NodeConfig) -> String);
-
-/// Settings that every member must say alike.
-const SHARED: [Shared; 9] = [
-    ("service", |c| c.service.clone()),
-    ("clients", |c| c.clients.to_string()),
-    ("protocol", |c| c.replica.protocol.to_string()),
-    ("leader_reputation", |c| c.replica.leader_reputation.to_string()),
-    ("execution_certificates", |c| c.replica.execution_certificates.to_string()),
-    ("leader_tenure", |c| c.replica.leader_tenure.to_string()),
-    ("inline_bodies", |c| c.replica.inline_bodies.to_string()),
-    ("snapshot_every", |c| c.replica.snapshot_every.to_string()),
-    ("availability", |c| c.replica.availability.to_string()),
-];
-
 pub(super) fn compare(all: &mut [Checked]) {
     let mut notes = Notes::default();
     shared(
@@ -60,9 +44,6 @@ pub(super) fn compare(all: &mut [Checked]) {
             .map(Committee::network)
             .map(|network| hex::encode(network.0))
     });
-    for (name, of) in SHARED {
-        differing(all, name, &mut notes, |checked| checked.facts.config.as_ref().map(of));
-    }
     differing(all, "emulation", &mut notes, |checked| {
         let is_member = |config: &&NodeConfig| !config.learner;
         let config = checked.facts.config.as_ref().filter(is_member);

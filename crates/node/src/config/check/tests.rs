@@ -104,13 +104,11 @@ fn everything_is_reported_at_once_with_its_line() {
     net.edit(&file, "verify_threads = 2", "verify_threads = 0");
     net.edit(&file, "timeout_ms = 1000", "timout_ms = 1000");
     net.edit(&file, "batch_bytes = 500000", "batch_bytes = \"big\"");
-    net.edit(&file, "service = \"ordered-log\"", "service = \"ledger\"");
     net.edit(&file, "durability = \"fsync\"", "durability = \"os\"");
     let findings = net.check(0);
     let found: Vec<_> = findings.iter().map(|f| (f.line, f.severity)).collect();
     let mut expected = vec![
         (line_of(&file, "durability"), Severity::Warning),
-        (line_of(&file, "service"), Severity::Error),
         (line_of(&file, "verify_threads"), Severity::Error),
         (line_of(&file, "batch_bytes"), Severity::Error),
         (line_of(&file, "timout_ms"), Severity::Error),
@@ -118,8 +116,7 @@ fn everything_is_reported_at_once_with_its_line() {
     expected.sort();
     assert_eq!(found, expected, "{findings:#?}");
     let all = findings.iter().map(|f| format!("{} {}\n", f.problem, f.hint)).collect::<String>();
-    for text in ["did you mean `timeout_ms`?", "1 to 64", "\"big\"", "1024 to 3145728", "'ledger'"]
-    {
+    for text in ["did you mean `timeout_ms`?", "1 to 64", "\"big\"", "1024 to 3145728"] {
         assert!(all.contains(text), "{text}: {all}");
     }
 }
@@ -139,7 +136,7 @@ fn a_field_in_the_wrong_section_is_told_where_it_belongs() {
     let finding = Net::one_after("[log]", "[log]\ntimeout_ms = 1000");
     assert!(finding.hint.contains("[replica]"), "{finding:?}");
     let net = Net::new();
-    net.edit(&net.config(0), "\nservice = ", "\nlevel = \"info\"\nservice = ");
+    net.edit(&net.config(0), "\ndata_dir = ", "\nlevel = \"info\"\ndata_dir = ");
     assert!(one(net.check(0)).hint.contains("[log]"));
 }
 
@@ -156,8 +153,9 @@ fn fields_that_depend_on_others_are_judged_together() {
 #[test]
 fn settings_for_comparisons_are_all_pointed_at() {
     let net = Net::new();
-    let away = "[replica]\nflow_control = \"fixed\"\nproposal_key = \"voting\"";
-    net.edit(&net.config(0), "[replica]", away);
+    net.edit(&net.config(0), "[replica]", "[replica]\nflow_control = \"fixed\"");
+    let key = "proposal_key = \"identity\"";
+    net.edit(&net.testnet.committee, key, "proposal_key = \"voting\"");
     let problems: Vec<String> = net.check(0).into_iter().map(|found| found.problem).collect();
     assert_eq!(problems.len(), 2, "{problems:#?}");
     assert!(problems[0].starts_with("'flow_control' is for comparisons"), "{problems:#?}");
@@ -396,14 +394,11 @@ fn several_validators_are_compared() {
     fs::copy(net.key(0), net.key(1)).unwrap();
     net.edit(&net.config(2), "data_dir = \"data\"", "data_dir = \"../validator-0/data\"");
     net.edit(&net.config(3), &net.testnet.http[3], &net.testnet.http[0]);
-    net.edit(&net.config(3), "inline_bodies = false", "inline_bodies = true");
-    net.edit(&net.config(2), "leader_reputation = true", "leader_reputation = false");
-    net.edit(&net.config(2), "leader_tenure = 1", "leader_tenure = 3");
-    let (off, on) = ("execution_certificates = false", "execution_certificates = true");
-    net.edit(&net.config(2), off, on);
-    let stored = "availability = \"stored\"";
-    net.edit(&net.config(1), stored, "availability = \"certified\"");
-    net.edit(&net.config(1), "protocol = \"jolteon\"", "protocol = \"hotstuff\"");
+    let committee = fs::read_to_string(&net.testnet.committee).unwrap();
+    let other = net.testnet.directory.join("other.toml");
+    let (jolteon, hotstuff) = ("protocol = \"jolteon\"", "protocol = \"hotstuff\"");
+    fs::write(&other, committee.replace(jolteon, hotstuff)).unwrap();
+    net.edit(&net.config(3), "../committee.toml", "../other.toml");
     let all = net.check_all(&[0, 1, 2, 3]);
     let problems = |index: usize| -> Vec<String> {
         all[index].findings.iter().map(|finding| finding.problem.clone()).collect()
@@ -415,14 +410,77 @@ fn several_validators_are_compared() {
     assert_eq!(problems(0), [""; 0]);
     has(1, "the same key as");
     has(1, "the same address for peers");
-    has(1, "another availability than");
-    has(1, "another protocol than");
     has(2, "the same data_dir as");
-    has(2, "another leader_reputation than");
-    has(2, "another leader_tenure than");
-    has(2, "another execution_certificates than");
     has(3, "the same address for status");
-    has(3, "another inline_bodies than");
+    has(3, "another committee file than");
+}
+
+#[test]
+fn settings_in_the_wrong_file_are_told_where_they_belong() {
+    let net = Net::new();
+    net.edit(&net.config(0), "[replica]", "[replica]\nsnapshot_every = 32");
+    net.edit(&net.testnet.committee, "\n[settings]", "\n[settings]\ntimeout_ms = 500");
+    let findings = net.check(0);
+    let problems: Vec<&str> = findings.iter().map(|found| found.problem.as_str()).collect();
+    assert_eq!(
+        problems,
+        [
+            "'snapshot_every' is agreed by all members: it stands in [settings] of the committee file",
+            "'timeout_ms' is each member's own: it stands in its configuration file, in the section \
+             [replica]",
+        ]
+    );
+    assert_eq!(findings[0].line, line_of(&net.config(0), "snapshot_every"));
+    assert_eq!(findings[1].line, line_of(&net.testnet.committee, "timeout_ms"));
+    assert_eq!(problems_in_text(&net), ["'snapshot_every'"]);
+}
+
+/// First words of what the configuration's text alone shows.
+fn problems_in_text(net: &Net) -> Vec<String> {
+    let first = |found: Finding| found.problem.split(' ').next().unwrap_or_default().to_owned();
+    problems(&net.config(0)).into_iter().map(first).collect()
+}
+
+#[test]
+fn every_wrong_value_of_an_agreed_setting_is_pointed_at() {
+    let net = Net::new();
+    let committee = &net.testnet.committee;
+    for (from, to) in [
+        ("protocol = \"jolteon\"", "protocol = \"paxos\""),
+        ("leader_tenure = 1", "leader_tenure = 0"),
+        ("snapshot_every = 1024", "snapshot_every = \"often\""),
+        ("clients = \"open\"", "clients = \"friends\""),
+        ("service = \"ordered-log\"", "service = \"ledger\""),
+    ] {
+        net.edit(committee, from, to);
+    }
+    let findings = net.check(0);
+    let mut found: Vec<_> = findings.iter().map(|found| (found.line, found.severity)).collect();
+    found.sort();
+    let names = ["protocol", "leader_tenure", "snapshot_every", "clients", "service"];
+    let mut expected = names.map(|name| (line_of(committee, name), Severity::Error));
+    expected.sort();
+    assert_eq!(found, expected, "{findings:#?}");
+    assert!(findings.iter().all(|found| found.file.ends_with("committee.toml")));
+}
+
+/// The genesis file has to be the one that all members agreed on.
+#[test]
+fn another_genesis_file_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let genesis = Some("{}".to_owned());
+    let plan = TestnetPlan { host: own_host(), genesis, ..TestnetPlan::default() };
+    let testnet = Testnet::create(&place.path().join("net"), &plan).unwrap();
+    let checked = || check(&testnet.configs[..1], &|_| Ok(())).remove(0);
+    let findings = || without_machine(checked()).findings;
+    assert_eq!(findings(), []);
+    fs::write(testnet.directory.join("genesis.json"), "{ }").unwrap();
+    assert!(one(findings()).problem.contains("every member has the same bytes of it"));
+    fs::remove_file(testnet.directory.join("genesis.json")).unwrap();
+    assert!(one(findings()).problem.contains("cannot read"));
+    let text = fs::read_to_string(&testnet.configs[0]).unwrap();
+    fs::write(&testnet.configs[0], text.replace("\ngenesis = ", "\n# genesis = ")).unwrap();
+    assert!(one(findings()).problem.contains("'genesis' is missing"));
 }
 
 #[test]
@@ -445,7 +503,9 @@ fn the_texts_problems_are_found_without_looking_around() {
 
 #[test]
 fn a_list_of_clients_and_a_certificate_are_read() {
-    let list = Net::one_after("clients = \"open\"", "clients = \"listed\"");
+    let net = Net::new();
+    net.edit(&net.testnet.committee, "clients = \"open\"", "clients = \"listed\"");
+    let list = one(net.check(0));
     assert!(list.problem.contains("cannot read list of clients"), "{}", list.problem);
     let net = Net::new();
     net.edit(&net.config(0), "# tls_cert = \"cert.pem\"", "tls_cert = \"absent.pem\"");

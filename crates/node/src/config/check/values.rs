@@ -3,18 +3,14 @@
 use super::Notes;
 use super::nearest::nearest;
 use super::source::Source;
-use crate::config::fields::{CONFIG, Field, FieldDefault, Kind, Section};
-use crate::config::{ConfigError, NodeConfig, for_comparisons};
-use std::path::Path;
+use crate::config::agreed::{in_section, is_agreed_by_all};
+use crate::config::fields::{CONFIG, Field, FieldDefault, Kind, Section, is_agreed, local_section};
+use crate::config::{ConfigError, NodeConfig, folder_of, for_comparisons};
 use toml::{Table, Value};
 
-/// Notes what is wrong with any value, and gives the configuration with defaults in those places.
-/// Its paths are resolved.
-pub(super) fn check(
-    source: &Source,
-    service: &dyn Fn(&str) -> Result<(), String>,
-    notes: &mut Notes,
-) -> NodeConfig {
+/// Notes what is wrong with any value, and gives the configuration with defaults in those places
+/// and in those of the committee file. Its paths are resolved.
+pub(super) fn check(source: &Source, notes: &mut Notes) -> NodeConfig {
     let mut sound = required();
     for (key, value) in &source.table {
         match (CONFIG.iter().find(|section| !section.name.is_empty() && section.name == key), value)
@@ -35,10 +31,7 @@ pub(super) fn check(
     }
     check_ranges(source, &mut sound, notes);
     let mut config: NodeConfig = sound.try_into().expect("only values that fit were kept");
-    if let Err(reason) = service(&config.service) {
-        notes.error(source.at("", "service"), format!("'service': {reason}"), "");
-    }
-    config.resolve(source.path.parent().unwrap_or(Path::new(".")));
+    config.resolve(folder_of(&source.path));
     config
 }
 
@@ -67,24 +60,22 @@ fn check_type(
     insert(sound, section, key, value);
 }
 
-fn expected(field: &Field) -> String {
+pub(super) fn expected(field: &Field) -> String {
     format!("it takes {}", field.kind)
 }
 
 /// Problem and hint for a key that no section has.
 fn unknown(section: &Section, key: &str) -> (String, String) {
+    if is_agreed(key) {
+        let hint = "move it there: all members have the same bytes of that file";
+        return (is_agreed_by_all(key), hint.to_owned());
+    }
     let problem = format!("unknown field `{key}`");
     let here = section.fields.iter().map(|field| field.name);
     let sections = CONFIG.iter().map(|section| section.name).filter(|name| !name.is_empty());
     let sections = sections.filter(|_| section.name.is_empty());
-    if let Some(elsewhere) =
-        CONFIG.iter().find(|other| other.fields.iter().any(|field| field.name == key))
-    {
-        let place = match elsewhere.name {
-            "" => "above all sections".to_owned(),
-            name => format!("in the section [{name}]"),
-        };
-        return (problem, format!("it belongs {place}"));
+    if let Some(elsewhere) = local_section(key) {
+        return (problem, format!("it belongs {}", in_section(elsewhere)));
     }
     let hint = match nearest(key, here.chain(sections)) {
         Some(known) => format!("did you mean `{known}`?"),
@@ -101,7 +92,8 @@ fn check_ranges(source: &Source, sound: &mut Table, notes: &mut Notes) {
         let Err(error) = config.validate(&source.path) else { return };
         let (section, name, problem) = match &error {
             ConfigError::Field { field, value, rule, .. } => {
-                (section_of(field), *field, format!("'{field}' is {value}; {rule}"))
+                let section = local_section(field).unwrap_or_default();
+                (section, *field, format!("'{field}' is {value}; {rule}"))
             }
             ConfigError::Comparison { setting, .. } => {
                 ("replica", *setting, for_comparisons(setting))
@@ -136,13 +128,6 @@ fn check_ranges(source: &Source, sound: &mut Table, notes: &mut Notes) {
             sound.remove("replica");
         }
     }
-}
-
-/// The name of the section that a field is in.
-fn section_of(name: &str) -> &'static str {
-    let mut sections = CONFIG.iter();
-    let has = |section: &&Section| section.fields.iter().any(|field| field.name == name);
-    sections.find(has).map_or("", |section| section.name)
 }
 
 fn insert(table: &mut Table, section: &Section, key: &str, value: &Value) {

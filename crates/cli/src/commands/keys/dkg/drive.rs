@@ -105,7 +105,7 @@ struct Host {
 
 impl Host {
     fn start(given: &Given<'_>, member: u16) -> Result<Self, Failure> {
-        let config = given.place.ceremony_config(&given.config);
+        let config = given.place.ceremony_config(&given.config, &given.ceremony)?;
         let (tell, told) = channel();
         let service = KeyGeneration::new(Arc::clone(&given.plan));
         let service = Box::new(Watched { service, tell });

@@ -13,10 +13,9 @@
 
 use crate::failure::Failure;
 use quorate_crypto::{KeyFile, KeyFileError, Passphrase, SealCost, SecretFile, StoredKeys};
-use quorate_ledger::keygen::KeyGeneration;
+use quorate_node::NodeConfig;
 use quorate_node::config::read_committee_file;
 use quorate_node::testnet::{committee_text, system_random};
-use quorate_node::{ClientPolicy, NodeConfig};
 use quorate_types::CommitteeFile;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -41,7 +40,7 @@ pub(super) struct Made<'a> {
     pub(super) keys: &'a KeyFile,
     pub(super) passphrase: Option<&'a Passphrase>,
     pub(super) committee: CommitteeFile,
-    /// The founding one, with the new protocol.
+    /// The founding one.
     pub(super) config: NodeConfig,
     pub(super) transcript: String,
 }
@@ -113,8 +112,12 @@ impl Place {
     }
 
     /// Configuration of this member while keys are made: as in the founding committee, with a log
-    /// of its own.
-    pub(super) fn ceremony_config(&self, founding: &NodeConfig) -> NodeConfig {
+    /// of its own and the ceremony's settings.
+    pub(super) fn ceremony_config(
+        &self,
+        founding: &NodeConfig,
+        ceremony: &CommitteeFile,
+    ) -> Result<NodeConfig, Failure> {
         let folder = self.generation();
         let mut config = NodeConfig {
             committee: folder.join(COMMITTEE),
@@ -123,16 +126,14 @@ impl Place {
             data_dir: folder.join("data"),
             gateway: None,
             gateway_token_file: None,
-            service: KeyGeneration::NAME.to_owned(),
+            genesis: None,
             follow_only: false,
             learner: false,
             learners: Vec::new(),
-            // Its steps come from members, each through a client of its own.
-            clients: ClientPolicy::Open,
             ..founding.clone()
         };
-        config.replica.execution_certificates = false;
-        config
+        config.agree(&ceremony.settings).map_err(Failure::usage)?;
+        Ok(config)
     }
 
     /// Writes what is not there yet.

@@ -1,0 +1,138 @@
+//! Settings that all members have alike: taken from the committee file, and refused elsewhere.
+
+use super::fields::{self, AGREED};
+use super::{ConfigError, NodeConfig};
+use quorate_crypto::hash;
+use quorate_engine::UnknownSetting;
+use quorate_types::{AgreedSettings, CommitteeFile};
+use std::path::Path;
+use toml::{Table, Value};
+
+impl NodeConfig {
+    /// Takes over what all members have alike. Ranges are checked by [`NodeConfig::validate`].
+    ///
+    /// # Errors
+    /// The first setting whose value is unknown.
+    pub fn agree(&mut self, agreed: &AgreedSettings) -> Result<(), UnknownSetting> {
+        let clients = UnknownSetting::parse("clients", &agreed.clients)?;
+        self.replica.agree(agreed)?;
+        self.clients = clients;
+        self.service.clone_from(&agreed.service);
+        self.genesis_digest.clone_from(&agreed.genesis_digest);
+        Ok(())
+    }
+
+    /// What [`NodeConfig::agree`] takes over, as a committee file has it.
+    #[must_use]
+    pub fn agreed(&self) -> AgreedSettings {
+        AgreedSettings {
+            service: self.service.clone(),
+            genesis_digest: self.genesis_digest.clone(),
+            clients: self.clients.to_string(),
+            ..self.replica.agreed()
+        }
+    }
+
+    /// Checks that the text of a genesis file is the one that all members have.
+    ///
+    /// # Errors
+    /// When the committee file names another digest, or none.
+    pub fn check_genesis(&self, text: &str) -> Result<(), ConfigError> {
+        let found = genesis_digest(text);
+        if self.genesis_digest.as_ref() == Some(&found) {
+            return Ok(());
+        }
+        let (path, agreed) = (self.committee.clone(), self.genesis_digest.clone());
+        Err(ConfigError::Genesis { path, agreed, found })
+    }
+
+    /// File in which a field stands, and its section if it is a setting of the replica; `path` is
+    /// this configuration's.
+    pub(super) fn place_of<'a>(
+        &'a self,
+        setting: &str,
+        path: &'a Path,
+    ) -> (&'a Path, &'static str) {
+        if fields::is_agreed(setting) { (&self.committee, AGREED) } else { (path, "replica") }
+    }
+}
+
+/// Digest of a genesis file, as a committee file has it.
+pub(crate) fn genesis_digest(text: &str) -> String {
+    hash(text.as_bytes()).to_hex()
+}
+
+/// Reads a configuration, without what the committee file says. Its paths are as they are written.
+pub(super) fn read_config(path: &Path) -> Result<NodeConfig, ConfigError> {
+    let what = "configuration file";
+    let text = super::read_text(what, path)?;
+    // What is no TOML is refused below, with its line.
+    if let Ok(table) = text.parse::<Table>()
+        && let Some(field) = agreed_in(&table)
+    {
+        return Err(ConfigError::Agreed { path: path.to_owned(), field });
+    }
+    super::parse_toml(what, path, &text)
+}
+
+/// Reads a committee file, and leaves its keys unchecked.
+///
+/// # Errors
+/// When it cannot be read, or has a setting that is each member's own.
+pub fn read_committee_file(path: &Path) -> Result<CommitteeFile, ConfigError> {
+    let what = "committee file";
+    let text = super::read_text(what, path)?;
+    if let Ok(table) = text.parse::<Table>()
+        && let Some((field, section)) = local_in(&table)
+    {
+        return Err(ConfigError::Local { path: path.to_owned(), field, section });
+    }
+    super::parse_toml(what, path, &text)
+}
+
+/// The first field of a configuration, in any section, that belongs into a committee file.
+fn agreed_in(table: &Table) -> Option<String> {
+    let sections = table.values().filter_map(Value::as_table);
+    let mut names = table.keys().chain(sections.flat_map(Table::keys));
+    names.find(|name| fields::is_agreed(name)).cloned()
+}
+
+/// The first agreed setting of a committee file that belongs into a configuration, and its section
+/// there.
+fn local_in(table: &Table) -> Option<(String, &'static str)> {
+    let settings = table.get(AGREED).and_then(Value::as_table)?;
+    settings.keys().find_map(|name| Some((name.clone(), fields::local_section(name)?)))
+}
+
+/// Why a configuration may not have a field.
+pub(super) fn is_agreed_by_all(field: &str) -> String {
+    format!("'{field}' is agreed by all members: it stands in [{AGREED}] of the committee file")
+}
+
+/// Why a committee file may not have a field.
+pub(super) fn is_each_members(field: &str, section: &str) -> String {
+    let place = in_section(section);
+    format!("'{field}' is each member's own: it stands in its configuration file, {place}")
+}
+
+/// Place of a field in a configuration file, in words.
+pub(super) fn in_section(section: &str) -> String {
+    match section {
+        "" => "above all sections".to_owned(),
+        name => format!("in the section [{name}]"),
+    }
+}
+
+/// What is wrong with a genesis file of this digest.
+pub(super) fn is_another_genesis(agreed: Option<&str>, found: &str) -> String {
+    match agreed {
+        Some(agreed) => format!(
+            "'genesis_digest' is {agreed}, and the genesis file here has the digest {found}: every \
+             member has the same bytes of it"
+        ),
+        None => format!(
+            "'genesis_digest' is missing: members of service = \"evm\" agree on their genesis file, and \
+             the one here has the digest {found}"
+        ),
+    }
+}

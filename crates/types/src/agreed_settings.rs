@@ -1,0 +1,163 @@
+//! Settings that all members of an epoch must have alike.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use serde::{Deserialize, Serialize};
+use std::io::{self, ErrorKind, Read, Write};
+
+/// Section `[settings]` of a committee file: what members would part over if each said its own.
+///
+/// Names of kinds are text here, and ranges are not checked: the engine and the node turn them into
+/// their own types.
+///
+/// **Encoded and hashed** are the settings that are not at their defaults, by name. So a setting
+/// that comes with a later version, at a default that keeps to what was done before, leaves every
+/// network and every hand-over its name; and a default never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgreedSettings {
+    /// Name of the replicated service.
+    pub service: String,
+    /// Digest of the genesis file's bytes, 64 hexadecimal digits, where the service has such a
+    /// file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub genesis_digest: Option<String>,
+    /// Clients that are let in: `open`, `listed` or `service`.
+    pub clients: String,
+    /// Name of the protocol that orders.
+    pub protocol: String,
+    /// Leaders whose last turns decided nothing are passed over.
+    pub leader_reputation: bool,
+    /// Views in a row that a member leads.
+    pub leader_tenure: u64,
+    /// Leaders carry their own bodies inside proposals.
+    pub inline_bodies: bool,
+    /// Condition of a vote on the bodies that a block names: `stored` or `certified`.
+    pub availability: String,
+    /// Members sign what each height came to.
+    pub execution_certificates: bool,
+    /// Heights between two snapshots of the state.
+    pub snapshot_every: u64,
+    /// Milliseconds that a proposal may be stamped ahead of a voter's clock.
+    pub clock_drift_max_ms: u64,
+    /// Key that signs proposals: `identity` or `voting`.
+    pub proposal_key: String,
+    /// Parts of the chain that travel with messages: `ids`, `heights` or `off`.
+    pub truncation: String,
+}
+
+impl Default for AgreedSettings {
+    fn default() -> Self {
+        Self {
+            service: "ordered-log".into(),
+            genesis_digest: None,
+            clients: "open".into(),
+            protocol: "jolteon".into(),
+            leader_reputation: true,
+            leader_tenure: 1,
+            inline_bodies: false,
+            availability: "stored".into(),
+            execution_certificates: false,
+            snapshot_every: 1_024,
+            clock_drift_max_ms: 5_000,
+            proposal_key: "identity".into(),
+            truncation: "ids".into(),
+        }
+    }
+}
+
+impl AgreedSettings {
+    /// Names and values of the settings that are not at their defaults, in the order of the fields.
+    #[must_use]
+    pub fn departures(&self) -> Vec<(&'static str, String)> {
+        let usual = Self::default().values();
+        let differing = self.values().into_iter().zip(usual).filter(|(own, usual)| own != usual);
+        differing.map(|(own, _)| own).collect()
+    }
+
+    fn values(&self) -> [(&'static str, String); 13] {
+        let Self {
+            service,
+            genesis_digest,
+            clients,
+            protocol,
+            leader_reputation,
+            leader_tenure,
+            inline_bodies,
+            availability,
+            execution_certificates,
+            snapshot_every,
+            clock_drift_max_ms,
+            proposal_key,
+            truncation,
+        } = self;
+        [
+            ("service", service.clone()),
+            ("genesis_digest", genesis_digest.clone().unwrap_or_default()),
+            ("clients", clients.clone()),
+            ("protocol", protocol.clone()),
+            ("leader_reputation", leader_reputation.to_string()),
+            ("leader_tenure", leader_tenure.to_string()),
+            ("inline_bodies", inline_bodies.to_string()),
+            ("availability", availability.clone()),
+            ("execution_certificates", execution_certificates.to_string()),
+            ("snapshot_every", snapshot_every.to_string()),
+            ("clock_drift_max_ms", clock_drift_max_ms.to_string()),
+            ("proposal_key", proposal_key.clone()),
+            ("truncation", truncation.clone()),
+        ]
+    }
+
+    /// Sets the setting of this name; `None` if there is none, or the value is not of its type.
+    fn set(&mut self, name: &str, value: String) -> Option<()> {
+        match name {
+            "service" => self.service = value,
+            "genesis_digest" => self.genesis_digest = Some(value),
+            "clients" => self.clients = value,
+            "protocol" => self.protocol = value,
+            "leader_reputation" => self.leader_reputation = value.parse().ok()?,
+            "leader_tenure" => self.leader_tenure = value.parse().ok()?,
+            "inline_bodies" => self.inline_bodies = value.parse().ok()?,
+            "availability" => self.availability = value,
+            "execution_certificates" => self.execution_certificates = value.parse().ok()?,
+            "snapshot_every" => self.snapshot_every = value.parse().ok()?,
+            "clock_drift_max_ms" => self.clock_drift_max_ms = value.parse().ok()?,
+            "proposal_key" => self.proposal_key = value,
+            "truncation" => self.truncation = value,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+impl BorshSerialize for AgreedSettings {
+    fn serialize<W: Write>(&self, to: &mut W) -> io::Result<()> {
+        BorshSerialize::serialize(&self.departures(), to)
+    }
+}
+
+impl BorshDeserialize for AgreedSettings {
+    fn deserialize_reader<R: Read>(from: &mut R) -> io::Result<Self> {
+        let listed = Vec::<(String, String)>::deserialize_reader(from)?;
+        let mut settings = Self::default();
+        for (name, value) in &listed {
+            settings.set(name, value.clone()).ok_or_else(|| refused(name))?;
+        }
+        // One encoding for each: what is signed and hashed is what was sent.
+        let expected = settings.departures();
+        let expected = expected.iter().map(|(name, value)| (*name, value.as_str()));
+        if !expected.eq(listed.iter().map(|(name, value)| (name.as_str(), value.as_str()))) {
+            return Err(refused("settings"));
+        }
+        Ok(settings)
+    }
+}
+
+fn refused(name: &str) -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidData,
+        format!("the agreed setting '{name}' is encoded wrongly"),
+    )
+}
+
+#[cfg(test)]
+mod tests;
