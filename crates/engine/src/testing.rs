@@ -64,9 +64,18 @@ fn committee_file(weights: &[u64], redundancy: u64) -> CommitteeFile {
 /// Change to a committee of the same members that these heights may order: approved and accepted by
 /// three of the four.
 pub(crate) fn signed_change(not_before: u64, expires: u64) -> SignedChange {
+    signed_change_to(AgreedSettings::default(), not_before, expires)
+}
+
+/// The same, to a committee of these settings.
+pub(crate) fn signed_change_to(
+    settings: AgreedSettings,
+    not_before: u64,
+    expires: u64,
+) -> SignedChange {
     let ends = committee();
     let mut file = CommitteeFile { network: Some(ends.network()), ..committee_file(&[1; 4], 0) };
-    file.epoch = ends.epoch().next();
+    (file.epoch, file.settings) = (ends.epoch().next(), settings);
     let (not_before, expires) = (Height(not_before), Height(expires));
     let change = Change { network: ends.network(), epoch: ends.epoch(), file, not_before, expires };
     let next = change.check(&ends).expect("a sound change");

@@ -11,12 +11,12 @@ use crate::snapshots::Offered;
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_consensus as consensus;
-use quorate_crypto::{Digest, IdentityKey, Share, Signature, hash, verify_batch};
+use quorate_crypto::{Digest, IdentityKey, SchemeKind, Share, Signature, hash, verify_batch};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
 use quorate_types::service::{Admission, Operation, Preparation, REASON_BYTES_MAX};
 use quorate_types::{
-    BlockId, Body, BodyRef, Change, ChangeError, Committee, HandOver, Height, Manifest, Peer,
-    Rejected, ReplicaId, Reply, Request, SignedHandOver, Verified, Verify,
+    BlockId, Body, BodyRef, Change, ChangeError, Committee, CommitteeFile, HandOver, Height,
+    Manifest, Peer, Rejected, ReplicaId, Reply, Request, SignedHandOver, Verified, Verify,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -250,7 +250,8 @@ impl Verifier {
         let digest = hash(&body.raw);
         let seen = || self.changes.lock().expect("nobody panics with it");
         if !seen().digests.contains(&digest) {
-            signed.check(self.committee())?;
+            let next = signed.check(self.committee())?;
+            check_settings(&signed.change.file, &next)?;
             seen().insert(digest);
         }
         Ok(CheckedChange { body: Arc::new(body), change: signed.change })
@@ -485,6 +486,18 @@ fn check_request(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inc
     }
     verifier.prepare(std::slice::from_ref(&request));
     Ok(Incoming::Request(request))
+}
+
+/// Refuses a next committee file under whose settings members could not run: an epoch that begins
+/// with it would be the end of the service.
+fn check_settings(file: &CommitteeFile, next: &Committee) -> Result<(), ChangeError> {
+    let refused = |reason: &dyn std::fmt::Display| ChangeError::Settings(reason.to_string());
+    let mut settings = Settings::default();
+    settings.agree(&file.settings).map_err(|reason| refused(&reason))?;
+    settings.validate().map_err(|reason| refused(&reason))?;
+    let scheme: SchemeKind = file.scheme.parse().map_err(|reason| refused(&reason))?;
+    let fits = settings.protocol.check_committee(next.weights(), scheme);
+    fits.map_err(|reason| refused(&reason))
 }
 
 /// Whoever brings a change hears which rule it breaks.

@@ -71,6 +71,9 @@ pub enum ChangeError {
     /// The next file does not follow the one in force, or is none.
     #[error("the next committee file: {0}")]
     File(#[from] CommitteeError),
+    /// Members could not run under the settings of the next file.
+    #[error("the next committee file: {0}")]
+    Settings(String),
     /// The change is of another network.
     #[error("the change is of network {found}, and this is {expected}")]
     OtherNetwork {

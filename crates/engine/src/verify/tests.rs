@@ -7,7 +7,7 @@ use crate::message::{
 use crate::testing::{
     self, FIRST, acknowledge, body, certified, certify, certify_executed, change_body, client,
     committee, content, encoded, hand_over, identity, receive, request, signed_change,
-    signed_hand_over, verifier, voting,
+    signed_change_to, signed_hand_over, verifier, voting,
 };
 use crate::{Availability, Message, ProtocolKind, Settings, Truncation};
 use bytes::Bytes;
@@ -17,8 +17,8 @@ use quorate_types::executed::{CertifiedReply, checkpoint_statement};
 use quorate_types::request::Answer;
 use quorate_types::service::{Admission, Operation, Preparation, Proven};
 use quorate_types::{
-    BlockId, Body, BodyRef, ClientId, Header, Height, Outcome, Peer, Rejected, ReplicaId, Reply,
-    Request, Verified,
+    AgreedSettings, BlockId, Body, BodyRef, ClientId, Header, Height, Outcome, Peer, Rejected,
+    ReplicaId, Reply, Request, Verified,
 };
 use std::sync::{Arc, Mutex};
 
@@ -639,4 +639,20 @@ proptest! {
         }
         check_never_panics(&bytes);
     }
+}
+
+/// No epoch begins under settings that nobody can run.
+#[test]
+fn a_change_to_settings_that_nobody_runs_is_refused() {
+    let refusal = |settings: AgreedSettings| {
+        let changed = signed_change_to(settings, 1, 9);
+        verifier().check_change(encoded(&changed)).map(drop).map_err(|reason| reason.to_string())
+    };
+    let named = |protocol: &str| AgreedSettings { protocol: protocol.into(), ..Default::default() };
+    assert_eq!(refusal(named("pbft")), Ok(()));
+    let unknown = refusal(named("paxos")).expect_err("nobody runs that");
+    assert!(unknown.starts_with("the next committee file: setting 'protocol': "), "{unknown}");
+    let never = AgreedSettings { leader_tenure: 0, ..AgreedSettings::default() };
+    let out_of_range = refusal(never).expect_err("no leader leads");
+    assert!(out_of_range.contains("leader_tenure"), "{out_of_range}");
 }

@@ -350,7 +350,7 @@ fn the_largest_change_fits() {
 #[test]
 fn the_golden_statements() {
     let digest = change().digest();
-    assert_eq!(digest.to_hex(), "9e06ecd304c6eea5baab73b6c88c5bfd1369dc2f66cbd15ecea4497fb5225dd8");
+    assert_eq!(digest.to_hex(), "f20bc12358ccf71ad6b54d54d293412c59b82d08d039ee6e3c36c417e1ab14b0");
     let scope = genesis().scope();
     let head = |kind: &str| [kind.as_bytes(), &scope.network.0, &scope.epoch.0].concat();
     let approval = [&head("quorate/v1/CHANGE/")[..], &digest.0].concat();
