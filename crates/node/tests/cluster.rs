@@ -73,7 +73,6 @@ fn one_acknowledgement_is_enough_also_with_execution_collectors_dead() {
     wait_until("all have executed it", || cluster.all_executed(executed + 30));
     let after = cluster.validators[0].shown().now().replica;
     assert!(after.slow_decisions >= before.slow_decisions + 30, "{after:?}");
-    assert_eq!(after.view_changes, 0, "the primary lives");
     cluster.stop();
 }
 
