@@ -1,10 +1,8 @@
 mod fetching;
 
+use super::asking::{FETCH_OPTIONAL, FETCH_PER_MEMBER_MAX, FETCH_RETRY, HEARSAY_MAX};
 use super::lateness::GRACE_MIN;
-use super::{
-    Bodies, DECIDED_KEPT, FETCH_OPTIONAL, FETCH_PER_MEMBER_MAX, FETCH_RETRY, Fetch, HEARSAY_MAX,
-    Need, PAYLOAD_BYTES_MAX,
-};
+use super::{Bodies, DECIDED_KEPT, Fetch, Need, PAYLOAD_BYTES_MAX};
 use crate::frames::NAMES_MAX;
 use crate::testing::body;
 use quorate_crypto::{Bitmap, hash};

@@ -1,11 +1,11 @@
 //! Whom wanted bodies are asked of, when, and how many at once.
 
 use super::{SELF, asked, block, bodies, name, take};
-use crate::bodies::lateness::GRACE_MIN;
-use crate::bodies::{
-    Bodies, FETCH_NEEDED, FETCH_PER_MEMBER_MAX, FETCH_RETRY, Fetch, GRACE_PART_OF_VIEW,
-    HEARSAY_ATTEMPTS, HEARSAY_MAX, Need,
+use crate::bodies::asking::{
+    FETCH_NEEDED, FETCH_PER_MEMBER_MAX, FETCH_RETRY, HEARSAY_ATTEMPTS, HEARSAY_MAX,
 };
+use crate::bodies::lateness::GRACE_MIN;
+use crate::bodies::{Bodies, Fetch, GRACE_PART_OF_VIEW, Need};
 use crate::testing::body;
 use quorate_crypto::Bitmap;
 use quorate_types::{Body, BodyRef, Height, Payload, ReplicaId, Time};
