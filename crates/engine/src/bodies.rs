@@ -523,7 +523,9 @@ impl Bodies {
         is_shared: impl Fn(&Bitmap) -> bool,
     ) -> Vec<(ReplicaId, Duration)> {
         let before = now - limit;
-        if before <= since {
+        // Asked with each decision, and nearly always with nothing so old.
+        let oldest = self.pending.names().next().and_then(|name| self.held.get(name));
+        if before <= since || oldest.is_none_or(|oldest| oldest.since >= before) {
             return Vec::new();
         }
         let arrivals = decided.bodies.iter().filter_map(|name| Some(self.held.get(name)?.since));

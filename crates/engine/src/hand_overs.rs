@@ -10,7 +10,7 @@ use crate::{Message, ReplicaConfig};
 use quorate_consensus::tally::{Ballots, Collector};
 use quorate_consensus::{Misbehaviour, Occupancy};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Share, VotingSecret};
+use quorate_crypto::{Digest, Share, VotingSecret};
 use quorate_types::machine::{CombineJob, CombineOutcome, Halt};
 use quorate_types::{
     Committee, HandOver, Height, Purpose, Recipients, ReplicaId, SignedHandOver, Time,
@@ -81,6 +81,11 @@ impl HandOvers {
             self.own = Some(content);
             self.sign(now);
         }
+    }
+
+    /// Returns `true` if the own state at the epoch's end is known to be of this root.
+    pub(crate) fn has_ended_with(&self, root: Digest) -> bool {
+        self.own.is_some_and(|own| own.root == root)
     }
 
     fn sign(&mut self, now: Time) {

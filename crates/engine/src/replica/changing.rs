@@ -96,8 +96,7 @@ impl Replica {
         let announced = self.bodies.announced_by(&BodyRef::of_change(change));
         let is_shared = announced.is_some_and(|by| is_shared(committee, own, by));
         if is_shared && now > since + limit {
-            self.contributions.suspected(self.protocol.state().view(), GivenUpFor::Censorship);
-            self.protocol.handle(now, Input::PrimarySuspected);
+            self.suspect_primary(now, GivenUpFor::Censorship);
         }
     }
 

@@ -67,6 +67,9 @@ impl Replica {
     /// is here.
     fn end_epoch(&mut self, now: Time) {
         let Some((stop, root)) = self.changes.stop().zip(self.last_root) else { return };
+        if self.hand_overs.has_ended_with(root) {
+            return;
+        }
         match self.changes.next_file() {
             Some(file) => {
                 let (height, stop, file) = (stop.height, stop.block, file.digest());

@@ -103,6 +103,10 @@ impl Replica {
         } else {
             return;
         };
+        self.suspect_primary(now, reason);
+    }
+
+    pub(super) fn suspect_primary(&mut self, now: Time, reason: GivenUpFor) {
         self.contributions.suspected(self.protocol.state().view(), reason);
         self.protocol.handle(now, Input::PrimarySuspected);
     }
