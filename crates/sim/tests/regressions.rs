@@ -4,6 +4,7 @@
 //! a failure (`--out`), or a plan of Twins, with a comment at its top that says what was wrong.
 //! Unlike a seed, it means the same however scenarios come to be drawn.
 
+use quorate_sim::mutants::Mutant;
 use quorate_sim::twins::{Ground, PlanFile, is_plan_file, run_plan};
 use quorate_sim::{Scenario, run};
 use std::path::Path;
@@ -39,4 +40,14 @@ fn broken_plan(text: &str) -> Option<String> {
     assert!(file.mutant.is_none(), "a mutant is no regression");
     let outcome = run_plan(&Arc::new(file.plan), &Ground::of(file.protocol));
     outcome.verdict.err().map(|violation| format!("{}: {}", violation.oracle, violation.text))
+}
+
+/// ★ The scenario that showed it fails where the rule is left out.
+#[test]
+fn a_promise_shown_too_early_is_noticed() {
+    let text = include_str!("../regressions/a-promise-shown-in-a-block-before-it-was-durable.toml");
+    let scenario = Scenario::from_toml(text).expect("a scenario");
+    let failure = run(&scenario.with_mutant(Mutant::ShowBeforePersist)).verdict;
+    let failure = failure.expect_err("a vote that nobody remembers").to_string();
+    assert!(failure.contains("do not account for"), "{failure}");
 }
