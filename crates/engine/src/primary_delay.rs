@@ -111,9 +111,11 @@ impl PrimaryDelay {
     ) -> bool {
         let weight: u64 = passed_over.iter().map(|(author, _)| weights.of(author.index())).sum();
         let is_own = passed_over.iter().any(|(author, _)| *author == self.own);
+        if is_own || weight > weights.faulty_max() {
+            return true;
+        }
         let longest = passed_over.iter().map(|(_, wait)| *wait).max();
-        let is_neglect = longest.is_some() && self.neglect.is_exceeded_by(now, longest, true);
-        is_own || weight > weights.faulty_max() || is_neglect
+        longest.is_some() && self.neglect.is_exceeded_by(now, longest, true)
     }
 
     /// Time before which a waiting body came that waits longer than it may, if the primary is to be

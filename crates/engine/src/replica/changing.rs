@@ -9,9 +9,7 @@ use bytes::Bytes;
 use quorate_consensus::Input;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::{
-    BlockId, Body, BodyRef, ClientId, Effect, Height, Machine, Payload, Recipients, Time,
-};
+use quorate_types::{BlockId, Body, BodyRef, ClientId, Effect, Height, Payload, Recipients, Time};
 use std::sync::Arc;
 
 impl Replica {
