@@ -114,6 +114,8 @@ pub struct Verifier {
     executed: Mutex<Recent>,
     /// Changes of committee that were checked, with their signatures.
     changes: Mutex<Recent>,
+    /// Hand-overs that were checked: whoever has one answers shares with it.
+    hand_overs: Mutex<Recent>,
     /// Work of the service on operations before they are ordered.
     preparation: Option<Arc<dyn Preparation>>,
     /// The service's judgement of what clients send, where it is asked ahead of the order.
@@ -163,10 +165,20 @@ impl Verifier {
 
     fn with(consensus: consensus::Verifier, allowed: AllowedFrames) -> Self {
         let certified = consensus.committee().members().map(|_| AtomicU64::new(0)).collect();
-        let (seen, executed, changes) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let [seen, executed, changes, hand_overs] = Default::default();
         let consensus = Arc::new(consensus);
         let (preparation, admission) = (None, None);
-        Self { consensus, allowed, certified, seen, executed, changes, preparation, admission }
+        Self {
+            consensus,
+            allowed,
+            certified,
+            seen,
+            executed,
+            changes,
+            hand_overs,
+            preparation,
+            admission,
+        }
     }
 
     /// Has the operations of checked requests prepared for their execution.
@@ -236,24 +248,22 @@ impl Verifier {
     /// too: what is passed on is what was checked.
     fn check_executed(&self, certificate: &ExecutionCertificate) -> Result<(), Rejected> {
         let digest = hash(&borsh::to_vec(certificate).expect("encoding into memory cannot fail"));
-        let seen = || self.executed.lock().expect("nobody panics with it");
-        if !seen().digests.contains(&digest) {
-            certificate.check(self.committee())?;
-            seen().insert(digest);
-        }
-        Ok(())
+        once(&self.executed, digest, || certificate.check(self.committee()))
+    }
+
+    /// Checks what the epoch ended with, each once with the same signatures.
+    fn check_hand_over(&self, signed: &SignedHandOver) -> Result<(), Rejected> {
+        let digest = hash(&borsh::to_vec(signed).expect("encoding into memory cannot fail"));
+        once(&self.hand_overs, digest, || signed.check(self.committee()))
     }
 
     /// ★ Checks a change of committee, each once with the same signatures.
     pub(crate) fn check_change(&self, raw: Bytes) -> Result<CheckedChange, ChangeError> {
         let (body, signed) = Body::of_change(raw)?;
-        let digest = hash(&body.raw);
-        let seen = || self.changes.lock().expect("nobody panics with it");
-        if !seen().digests.contains(&digest) {
+        once(&self.changes, hash(&body.raw), || {
             let next = signed.check(self.committee())?;
-            check_settings(&signed.change.file, &next)?;
-            seen().insert(digest);
-        }
+            check_settings(&signed.change.file, &next)
+        })?;
         Ok(CheckedChange { body: Arc::new(body), change: signed.change })
     }
 
@@ -269,6 +279,20 @@ impl Verifier {
             certified.fetch_max(end, Ordering::AcqRel);
         }
     }
+}
+
+/// Checks what has this digest unless it was good before.
+fn once<E>(
+    checked: &Mutex<Recent>,
+    digest: Digest,
+    check: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
+    let checked = || checked.lock().expect("nobody panics with it");
+    if !checked().digests.contains(&digest) {
+        check()?;
+        checked().insert(digest);
+    }
+    Ok(())
 }
 
 impl Verify for Incoming {
@@ -529,7 +553,7 @@ fn check_hand_over_share(content: &[u8], from: Peer) -> Result<Incoming, Rejecte
 fn check_hand_over(content: &[u8], from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
     from.replica()?;
     let signed: Box<SignedHandOver> = decode(content)?;
-    signed.check(verifier.committee())?;
+    verifier.check_hand_over(&signed)?;
     Ok(Incoming::HandOver(signed))
 }
 
