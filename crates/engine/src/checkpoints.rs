@@ -7,13 +7,14 @@
 //!
 //! ★ A member whose own root is not the certified one has the wrong state.
 
+use crate::certifier_output::CertifierOutput;
 use crate::{Message, ReplicaConfig};
 use quorate_consensus::tally::{Ballots, Collector};
 use quorate_consensus::{Misbehaviour, Occupancy};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, Share, VotingSecret};
 use quorate_types::executed::{CheckpointCertificate, checkpoint_statement};
-use quorate_types::machine::{CombineJob, CombineOutcome};
+use quorate_types::machine::CombineOutcome;
 use quorate_types::{Committee, Header, Height, Purpose, Recipients, ReplicaId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -38,10 +39,8 @@ pub(crate) struct Checkpoints {
     send_at: Option<Time>,
     open: BTreeMap<Height, Ballots<Digest>>,
     stable: Height,
-    misbehaviour: VecDeque<Misbehaviour>,
     diverged: Option<Height>,
-    outbox: VecDeque<(Recipients, Message)>,
-    jobs: VecDeque<CombineJob>,
+    pub(crate) output: CertifierOutput,
     made: VecDeque<CheckpointCertificate>,
 }
 
@@ -62,10 +61,8 @@ impl Checkpoints {
             send_at: None,
             open: BTreeMap::new(),
             stable: Height(0),
-            misbehaviour: VecDeque::new(),
             diverged: None,
-            outbox: VecDeque::new(),
-            jobs: VecDeque::new(),
+            output: CertifierOutput::default(),
             made: VecDeque::new(),
             committee,
         }
@@ -88,7 +85,7 @@ impl Checkpoints {
         let statement = self.statement(height, root);
         let share = self.committee.sign(Purpose::Checkpoint, &self.voting, &statement);
         let message = Message::CheckpointShare(height, root, share.clone());
-        self.outbox.push_back((Recipients::All, message));
+        self.output.outbox.push_back((Recipients::All, message));
         self.count(now, self.id, height, root, share);
     }
 
@@ -100,7 +97,7 @@ impl Checkpoints {
     pub(crate) fn stop_signing(&mut self) {
         self.signs = false;
         self.send_at = None;
-        self.outbox.clear();
+        self.output.outbox.clear();
     }
 
     pub(crate) fn occupancy(&self) -> Occupancy {
@@ -127,7 +124,7 @@ impl Checkpoints {
         let ballots =
             self.open.entry(height).or_insert_with(|| Ballots::new(members, Duration::ZERO));
         ballots.add(from, root, || statement, share);
-        self.jobs.extend(ballots.combine(now, &mut self.collector));
+        self.output.jobs.extend(ballots.combine(now, &mut self.collector));
         while self.open.len() > OPEN_MAX {
             self.open.pop_last();
         }
@@ -142,14 +139,14 @@ impl Checkpoints {
         let height = *height;
         let mut invalid = Vec::new();
         let made = ballots.combined(outcome, &mut self.collector, &mut invalid);
-        self.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
+        self.output.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
         match made {
             Some((root, certificate)) => {
                 let made = CheckpointCertificate { height, root, certificate };
                 self.stable(&made);
                 self.made.push_back(made);
             }
-            None => self.jobs.extend(ballots.combine(now, &mut self.collector)),
+            None => self.output.jobs.extend(ballots.combine(now, &mut self.collector)),
         }
     }
 
@@ -182,16 +179,6 @@ impl Checkpoints {
         self.send_at
     }
 
-    /// What to send.
-    pub(crate) fn poll(&mut self) -> Option<(Recipients, Message)> {
-        self.outbox.pop_front()
-    }
-
-    /// What to combine.
-    pub(crate) fn poll_job(&mut self) -> Option<CombineJob> {
-        self.jobs.pop_front()
-    }
-
     /// What the protocol must hear.
     pub(crate) fn poll_made(&mut self) -> Option<CheckpointCertificate> {
         self.made.pop_front()
@@ -200,11 +187,6 @@ impl Checkpoints {
     /// A height at which a quorum came to another root.
     pub(crate) fn take_diverged(&mut self) -> Option<Height> {
         self.diverged.take()
-    }
-
-    /// Invalid shares that combining found.
-    pub(crate) fn poll_misbehaviour(&mut self) -> Option<Misbehaviour> {
-        self.misbehaviour.pop_front()
     }
 }
 

@@ -21,6 +21,7 @@
 //! ★ A member whose own root is not the certified one signs and answers nothing more: one of the
 //! signers is honest, so its own state is wrong.
 
+use crate::certifier_output::CertifierOutput;
 use crate::{Message, ReplicaConfig};
 use quorate_consensus::collector_backoff::{CollectorBackoff, Turn};
 use quorate_consensus::tally::{Ballots, Collector};
@@ -32,7 +33,7 @@ use quorate_crypto::{Certificate, Digest, Share, VotingSecret};
 use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results, executed_statement,
 };
-use quorate_types::machine::{Block, CombineJob, CombineOutcome, Executed};
+use quorate_types::machine::{Block, CombineOutcome, Executed};
 use quorate_types::request::Answer;
 use quorate_types::{ClientId, Committee, Header, Height, Purpose, Recipients, ReplicaId, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -69,9 +70,7 @@ pub(crate) struct Execution {
     executed: Height,
     /// The certificate says that the own state is wrong.
     diverged: Option<Height>,
-    misbehaviour: VecDeque<Misbehaviour>,
-    outbox: VecDeque<(Recipients, Message)>,
-    jobs: VecDeque<CombineJob>,
+    pub(crate) output: CertifierOutput,
     /// Certificates that are new, for the host.
     learnt: VecDeque<ExecutionCertificate>,
 }
@@ -143,9 +142,7 @@ impl Execution {
             leader: None,
             executed: Height(0),
             diverged: None,
-            misbehaviour: VecDeque::new(),
-            outbox: VecDeque::new(),
-            jobs: VecDeque::new(),
+            output: CertifierOutput::default(),
             learnt: VecDeque::new(),
             committee,
         }
@@ -244,7 +241,7 @@ impl Execution {
         let share = self.committee.sign(Purpose::Execute, &self.voting, &statement);
         let mut send = |to| {
             let message = Message::ExecutionShare(height, root, share.clone());
-            self.outbox.push_back((to, message));
+            self.output.outbox.push_back((to, message));
         };
         if asked.is_empty() {
             send(Recipients::All);
@@ -298,7 +295,7 @@ impl Execution {
         self.open.values_mut().filter_map(|open| open.executed.as_mut()).for_each(|own| {
             own.send_at = None;
         });
-        self.outbox.clear();
+        self.output.outbox.clear();
     }
 
     pub(crate) fn occupancy(&self) -> [Occupancy; 2] {
@@ -325,7 +322,7 @@ impl Execution {
             // A share that was on its way when everybody was shown the proof asks for nothing.
             if now.since(known.since) >= self.certify_timeout {
                 let proof = Message::ExecutionProof(known.certificate.clone());
-                self.outbox.push_back((Recipients::One(from), proof));
+                self.output.outbox.push_back((Recipients::One(from), proof));
             }
             return;
         }
@@ -359,7 +356,7 @@ impl Execution {
         let jobs = ballots.map(|ballots| ballots.combine(now, &mut self.collector));
         let jobs = jobs.unwrap_or_default();
         let is_any = !jobs.is_empty();
-        self.jobs.extend(jobs);
+        self.output.jobs.extend(jobs);
         is_any
     }
 
@@ -373,7 +370,7 @@ impl Execution {
         };
         let mut invalid = Vec::new();
         let made = ballots.combined(outcome, &mut self.collector, &mut invalid);
-        self.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
+        self.output.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
         match made {
             Some((root, certificate)) => self.conclude(now, height, root, certificate),
             None => drop(self.add_up(now, height)),
@@ -392,7 +389,9 @@ impl Execution {
             return;
         }
         let certificate = ExecutionCertificate { header: own.header, certificate };
-        self.outbox.push_back((Recipients::All, Message::ExecutionProof(certificate.clone())));
+        self.output
+            .outbox
+            .push_back((Recipients::All, Message::ExecutionProof(certificate.clone())));
         self.keep(now, certificate);
     }
 
@@ -460,7 +459,7 @@ impl Execution {
                 executed: certificate.clone(),
             };
             let message = Message::CertifiedReply(Box::new(reply));
-            self.outbox.push_back((Recipients::Client(client), message));
+            self.output.outbox.push_back((Recipients::Client(client), message));
         }
     }
 
@@ -488,11 +487,6 @@ impl Execution {
     /// The highest certified height.
     pub(crate) fn newest(&self) -> Height {
         self.certified.last_key_value().map_or(Height(0), |(height, _)| *height)
-    }
-
-    /// Invalid shares that combining found.
-    pub(crate) fn poll_misbehaviour(&mut self) -> Option<Misbehaviour> {
-        self.misbehaviour.pop_front()
     }
 
     // ---- time -----------------------------------------------------------------------------------
@@ -545,16 +539,6 @@ impl Execution {
         let sends = self.open.values().filter_map(|open| open.executed.as_ref()?.send_at);
         let turns = self.open.values().filter_map(|open| open.shares.turn.deadline());
         sends.chain(turns).min()
-    }
-
-    /// What to send.
-    pub(crate) fn poll(&mut self) -> Option<(Recipients, Message)> {
-        self.outbox.pop_front()
-    }
-
-    /// What to combine.
-    pub(crate) fn poll_job(&mut self) -> Option<CombineJob> {
-        self.jobs.pop_front()
     }
 
     /// The next certificate that is new.

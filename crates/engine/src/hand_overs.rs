@@ -6,16 +6,17 @@
 //!
 //! ★ A member whose own state is not the certified one hands nothing over.
 
+use crate::certifier_output::CertifierOutput;
 use crate::{Message, ReplicaConfig};
 use quorate_consensus::tally::{Ballots, Collector};
 use quorate_consensus::{Misbehaviour, Occupancy};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, Share, VotingSecret};
-use quorate_types::machine::{CombineJob, CombineOutcome, Halt};
+use quorate_types::machine::{CombineOutcome, Halt};
 use quorate_types::{
     Committee, HandOver, Height, Purpose, Recipients, ReplicaId, SignedHandOver, Time,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,9 +39,7 @@ pub(crate) struct HandOvers {
     /// Time at which each member's share was last answered.
     answered: BTreeMap<ReplicaId, Time>,
     conflict: Option<SignedHandOver>,
-    misbehaviour: VecDeque<Misbehaviour>,
-    outbox: VecDeque<(Recipients, Message)>,
-    jobs: VecDeque<CombineJob>,
+    pub(crate) output: CertifierOutput,
 }
 
 impl HandOvers {
@@ -63,9 +62,7 @@ impl HandOvers {
             is_given: false,
             answered: BTreeMap::new(),
             conflict: None,
-            misbehaviour: VecDeque::new(),
-            outbox: VecDeque::new(),
-            jobs: VecDeque::new(),
+            output: CertifierOutput::default(),
             committee,
         }
     }
@@ -95,14 +92,16 @@ impl HandOvers {
         self.send_at = Some(now + self.again);
         let statement = content.statement(self.committee.scope());
         let share = self.committee.sign(Purpose::HandOver, &self.voting, &statement);
-        self.outbox.push_back((Recipients::All, Message::HandOverShare(content, share.clone())));
+        self.output
+            .outbox
+            .push_back((Recipients::All, Message::HandOverShare(content, share.clone())));
         self.count(now, self.id, content, share);
     }
 
     /// ★ Signs no more, and drops what has not left: its records are older than its signatures.
     pub(crate) fn stop_signing(&mut self) {
         (self.signs, self.send_at) = (false, None);
-        self.outbox.clear();
+        self.output.outbox.clear();
     }
 
     /// A member's share, its signature unchecked. Who sends one has not seen the certificate.
@@ -115,24 +114,24 @@ impl HandOvers {
         if is_due {
             self.answered.insert(from, now);
             let answer = Message::HandOver(certified.clone());
-            self.outbox.push_back((Recipients::One(from), answer));
+            self.output.outbox.push_back((Recipients::One(from), answer));
         }
     }
 
     fn count(&mut self, now: Time, from: ReplicaId, content: HandOver, share: Share) {
         let scope = self.committee.scope();
         self.ballots.add(from, content, || content.statement(scope), share);
-        self.jobs.extend(self.ballots.combine(now, &mut self.collector));
+        self.output.jobs.extend(self.ballots.combine(now, &mut self.collector));
     }
 
     /// A job of this collector's came back.
     pub(crate) fn on_combined(&mut self, now: Time, outcome: &CombineOutcome) {
         let mut invalid = Vec::new();
         let made = self.ballots.combined(outcome, &mut self.collector, &mut invalid);
-        self.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
+        self.output.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
         match made {
             Some((content, certificate)) => self.learn(SignedHandOver { content, certificate }),
-            None => self.jobs.extend(self.ballots.combine(now, &mut self.collector)),
+            None => self.output.jobs.extend(self.ballots.combine(now, &mut self.collector)),
         }
     }
 
@@ -199,21 +198,6 @@ impl HandOvers {
     /// When [`HandOvers::due`] has something.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.send_at
-    }
-
-    /// What to send.
-    pub(crate) fn poll(&mut self) -> Option<(Recipients, Message)> {
-        self.outbox.pop_front()
-    }
-
-    /// What to combine.
-    pub(crate) fn poll_job(&mut self) -> Option<CombineJob> {
-        self.jobs.pop_front()
-    }
-
-    /// Invalid shares that combining found.
-    pub(crate) fn poll_misbehaviour(&mut self) -> Option<Misbehaviour> {
-        self.misbehaviour.pop_front()
     }
 
     pub(crate) fn occupancy(&self, members: usize) -> Occupancy {

@@ -11,6 +11,7 @@
 mod availability;
 mod batching;
 mod bodies;
+mod certifier_output;
 mod chain_piggyback;
 mod changes;
 mod checkpoints;

@@ -44,14 +44,14 @@ impl TestNetwork {
         while busy {
             busy = false;
             for member in 0..4 {
-                while let Some(job) = self.members[member].poll_job() {
+                while let Some(job) = self.members[member].output.jobs.pop_front() {
                     busy = true;
                     self.members[member].on_combined(self.now, &job.run());
                 }
                 while let Some(made) = self.members[member].poll_made() {
                     self.made.push((member, made));
                 }
-                while let Some((to, message)) = self.members[member].poll() {
+                while let Some((to, message)) = self.members[member].output.outbox.pop_front() {
                     busy = true;
                     assert_eq!(to, Recipients::All);
                     self.deliver(member, &message);
@@ -172,10 +172,10 @@ fn a_false_share_is_found_and_its_sender_named() {
     net.execute(&[0, 2, 3], EVERY, 1);
     let (_, made) = net.made.iter().find(|(member, _)| *member == 0).expect("three agree");
     assert!(!made.certificate.signers.contains(1));
-    let seen = net.members[0].poll_misbehaviour().expect("one share was false");
+    let seen = net.members[0].output.misbehaviour.pop_front().expect("one share was false");
     assert_eq!((seen.member, seen.rule), (ReplicaId(1), Rule::InvalidShare));
-    assert_eq!(net.members[0].poll_misbehaviour(), None, "once");
-    assert_eq!(net.members[2].poll_misbehaviour(), None, "it was sent to one alone");
+    assert_eq!(net.members[0].output.misbehaviour.pop_front(), None, "once");
+    assert_eq!(net.members[2].output.misbehaviour.pop_front(), None, "it was sent to one alone");
 }
 
 /// A share goes out again once a timeout has passed, and not before.
@@ -187,9 +187,9 @@ fn a_share_is_sent_again_after_a_timeout() {
     let member = &mut net.members[0];
     assert_eq!(member.deadline(), Some(again));
     member.due(Time(again.0 - 1));
-    assert!(member.poll().is_none());
+    assert!(member.output.outbox.pop_front().is_none());
     member.due(again);
-    let (to, message) = member.poll().expect("it is due");
+    let (to, message) = member.output.outbox.pop_front().expect("it is due");
     let is_share = matches!(message, Message::CheckpointShare(Height(EVERY), _, _));
     assert!(to == Recipients::All && is_share, "{message:?}");
     assert_eq!(member.deadline(), Some(again + Settings::default().timeout()));
@@ -219,9 +219,9 @@ fn a_member_that_stops_signing_shares_no_checkpoint() {
     let member = &mut net.members[0];
     member.executed(net.now, &header(EVERY, 1));
     member.stop_signing();
-    assert!(member.poll().is_none(), "it had not left");
+    assert!(member.output.outbox.pop_front().is_none(), "it had not left");
     assert_eq!(member.deadline(), None, "nothing is to be sent again");
     member.executed(net.now, &header(2 * EVERY, 1));
     member.due(net.now + Settings::default().timeout());
-    assert!(member.poll().is_none() && member.deadline().is_none());
+    assert!(member.output.outbox.pop_front().is_none() && member.deadline().is_none());
 }

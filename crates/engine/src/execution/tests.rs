@@ -64,11 +64,11 @@ impl TestNetwork {
         while busy {
             busy = false;
             for member in 0..4 {
-                while let Some(job) = self.members[member].poll_job() {
+                while let Some(job) = self.members[member].output.jobs.pop_front() {
                     busy = true;
                     self.members[member].on_combined(self.now, &job.run());
                 }
-                while let Some((to, message)) = self.members[member].poll() {
+                while let Some((to, message)) = self.members[member].output.outbox.pop_front() {
                     busy = true;
                     self.deliver(member, to, &message);
                 }
@@ -243,7 +243,8 @@ fn shares_over_different_roots_are_kept_apart() {
         // A collector that is wrong itself shows nothing.
         net.wait(Settings::default().timeout() / 4);
         assert_eq!(net.replies.len(), 1, "wrong: {wrong}");
-        let reported = net.members.iter_mut().find_map(Execution::poll_misbehaviour);
+        let reported =
+            net.members.iter_mut().find_map(|member| member.output.misbehaviour.pop_front());
         assert_eq!(reported, None, "wrong: {wrong}");
     }
 }

@@ -25,7 +25,7 @@ fn share(member: u8, content: HandOver) -> Share {
 /// A member hears another's share, and carries out what it asks for.
 fn hear(at: &mut HandOvers, from: u8, content: HandOver) {
     at.on_share(NOW, ReplicaId(from.into()), content, share(from, content));
-    while let Some(job) = at.poll_job() {
+    while let Some(job) = at.output.jobs.pop_front() {
         at.on_combined(NOW, &job.run());
     }
 }
@@ -55,7 +55,7 @@ fn a_bad_share_is_its_senders() {
     own.on_share(NOW, ReplicaId(1), hand_over(), share(1, other_root()));
     hear(&mut own, 2, hand_over());
     assert!(own.certified().is_none());
-    assert_eq!(own.poll_misbehaviour().map(|seen| seen.member), Some(ReplicaId(1)));
+    assert_eq!(own.output.misbehaviour.pop_front().map(|seen| seen.member), Some(ReplicaId(1)));
     hear(&mut own, 3, hand_over());
     assert!(own.certified().is_some());
 }
@@ -67,7 +67,7 @@ fn who_lacks_the_certificate_is_shown_it() {
     let mut late = member(3);
     late.ended(NOW, hand_over());
     let sent = |member: &mut HandOvers| {
-        let (to, message) = member.poll()?;
+        let (to, message) = member.output.outbox.pop_front()?;
         matches!(message, Message::HandOverShare(content, _) if content == hand_over())
             .then_some(to)
     };
@@ -79,7 +79,7 @@ fn who_lacks_the_certificate_is_shown_it() {
     early.learn(signed_hand_over(hand_over()));
     for (at, is_answered) in [(NOW, true), (NOW, false), (again, true)] {
         early.on_share(at, ReplicaId(3), hand_over(), share(3, hand_over()));
-        let answer = early.poll();
+        let answer = early.output.outbox.pop_front();
         assert_eq!(answer.is_some(), is_answered, "{at:?}");
         if let Some((to, Message::HandOver(signed))) = answer {
             assert_eq!(to, Recipients::One(ReplicaId(3)));
@@ -95,7 +95,7 @@ fn who_signs_no_more_collects() {
     let mut own = member(0);
     own.ended(NOW, hand_over());
     own.stop_signing();
-    assert!(own.poll().is_none() && own.deadline().is_none());
+    assert!(own.output.outbox.pop_front().is_none() && own.deadline().is_none());
     for other in 1..4 {
         hear(&mut own, other, hand_over());
     }

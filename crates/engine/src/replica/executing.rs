@@ -3,6 +3,7 @@
 use super::Replica;
 use crate::Message;
 use crate::bodies::Need;
+use crate::certifier_output::CertifierOutput;
 use crate::message::Query;
 use crate::queries::DIVERGED;
 use quorate_consensus::{Decided, Input};
@@ -121,18 +122,18 @@ impl Replica {
         }
     }
 
+    /// Does what a part that certifies asks for.
+    pub(super) fn carry_out(&mut self, asked: CertifierOutput) {
+        self.effects.extend(asked.jobs.into_iter().map(Effect::Combine));
+        asked.misbehaviour.iter().for_each(|seen| self.note_misbehaviour(seen));
+        asked.outbox.into_iter().for_each(|(to, message)| self.send(to, message));
+    }
+
     /// Signs and collects checkpoints, and tells the protocol of those that a quorum keeps.
     pub(super) fn certify_checkpoints(&mut self, now: Time) {
         self.checkpoints.due(now);
-        while let Some(job) = self.checkpoints.poll_job() {
-            self.effects.push_back(Effect::Combine(job));
-        }
-        while let Some(seen) = self.checkpoints.poll_misbehaviour() {
-            self.note_misbehaviour(&seen);
-        }
-        while let Some((to, message)) = self.checkpoints.poll() {
-            self.send(to, message);
-        }
+        let asked = std::mem::take(&mut self.checkpoints.output);
+        self.carry_out(asked);
         if let Some(height) = self.checkpoints.take_diverged() {
             self.execution.diverge(height);
         }
@@ -151,15 +152,8 @@ impl Replica {
     pub(super) fn certify_executed(&mut self, now: Time) {
         self.note_leader();
         self.execution.due(now);
-        while let Some(job) = self.execution.poll_job() {
-            self.effects.push_back(Effect::Combine(job));
-        }
-        while let Some(seen) = self.execution.poll_misbehaviour() {
-            self.note_misbehaviour(&seen);
-        }
-        while let Some((to, message)) = self.execution.poll() {
-            self.send(to, message);
-        }
+        let asked = std::mem::take(&mut self.execution.output);
+        self.carry_out(asked);
         while let Some(certificate) = self.execution.poll_learnt() {
             self.effects.push_back(Effect::Certified(Box::new(certificate)));
         }

@@ -33,15 +33,8 @@ impl Replica {
     pub(super) fn certify_hand_over(&mut self, now: Time) {
         self.end_epoch(now);
         self.hand_overs.due(now);
-        while let Some(job) = self.hand_overs.poll_job() {
-            self.effects.push_back(Effect::Combine(job));
-        }
-        while let Some(seen) = self.hand_overs.poll_misbehaviour() {
-            self.note_misbehaviour(&seen);
-        }
-        while let Some((to, message)) = self.hand_overs.poll() {
-            self.send(to, message);
-        }
+        let asked = std::mem::take(&mut self.hand_overs.output);
+        self.carry_out(asked);
         if let Some(halt) = self.hand_overs.halt() {
             self.effects.push_back(Effect::Halt(halt));
             return;

@@ -83,9 +83,9 @@ fn a_bad_share_is_reported_and_not_counted() {
     let said = (Height(1), executed(&block(1, 0), 1).header.root());
     net.members[first].on_share(net.now, member, said, voting(1).sign(b"something else"));
     net.settle();
-    let reported = net.members[first].poll_misbehaviour().expect("found by adding up");
+    let reported = net.members[first].output.misbehaviour.pop_front().expect("found by adding up");
     assert_eq!((reported.member, reported.rule), (member, Rule::InvalidShare));
-    assert_eq!(net.members[first].poll_misbehaviour(), None);
+    assert_eq!(net.members[first].output.misbehaviour.pop_front(), None);
     assert_eq!(net.newest()[first], 0);
     net.execute(&[good], &block(1, 0), 1);
     assert_eq!(net.newest(), [1; 4]);

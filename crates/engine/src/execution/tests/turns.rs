@@ -23,7 +23,7 @@ fn alone(member: usize) -> Execution {
 
 /// The heights whose shares a member sends now, each with its receiver.
 fn shares(member: &mut Execution) -> Vec<(u64, Recipients)> {
-    let sent = std::iter::from_fn(|| member.poll());
+    let sent = std::iter::from_fn(|| member.output.outbox.pop_front());
     let share = |(to, message)| match message {
         Message::ExecutionShare(height, ..) => Some((height.0, to)),
         _ => None,
@@ -192,9 +192,9 @@ fn the_next_collector_waits_its_turn() {
     (0..6).for_each(|from| give_share(&mut second, START, from));
     assert_eq!(second.deadline(), Some(turn));
     second.due(turn - Duration::from_micros(1));
-    assert!(second.poll_job().is_none());
+    assert!(second.output.jobs.pop_front().is_none());
     second.due(turn);
-    assert!(second.poll_job().is_some());
+    assert!(second.output.jobs.pop_front().is_some());
     assert!(!second.collector_backoff.awaits(turn, first), "it missed its turn");
 }
 
@@ -205,11 +205,11 @@ fn a_turn_in_which_there_is_too_little_to_add_up_is_nobodys_fault() {
     let turn = START + Settings::default().timeout() / 4;
     give_share(&mut second, START, 4);
     second.due(turn);
-    assert!(second.poll_job().is_none());
+    assert!(second.output.jobs.pop_front().is_none());
     assert!(second.collector_backoff.awaits(turn, first));
     assert_eq!(second.deadline(), None);
     give_share(&mut second, turn, 5);
-    assert!(second.poll_job().is_some());
+    assert!(second.output.jobs.pop_front().is_some());
 }
 
 /// ★ Its records are older than its signatures: no share leaves that waited, and none is signed.
