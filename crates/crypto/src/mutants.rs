@@ -139,6 +139,8 @@ pub enum Mutant {
     EpochByNumber,
     /// Epochs: fewer than a quorum hand over.
     HandOverByFew,
+    /// Epochs: a hand-over comes with the header of another state.
+    HandOverOtherHeader,
     /// Epochs: a change is good whatever those weigh who approved it.
     ChangeApprovedByFew,
     /// Epochs: a change is good though the next committee's quorum has not accepted it.

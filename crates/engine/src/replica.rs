@@ -55,8 +55,8 @@ use quorate_types::machine::{
     CombineOutcome, DecidedRecord, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
 use quorate_types::{
-    Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Peer, Purpose, Recipients,
-    ReplicaId, Request, Time, Verified, View,
+    Available, Body, BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Purpose,
+    Recipients, ReplicaId, Request, Time, Verified, View,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -196,8 +196,8 @@ pub struct Replica {
     hand_overs: HandOvers,
     /// View in which a change waits that the next height may order, and since when it does in it.
     change_due_since: Option<(View, Time)>,
-    /// Root at the epoch's last height, once it is executed.
-    last_root: Option<Digest>,
+    /// Header of the epoch's last height, once it is executed.
+    last: Option<Header>,
     queries: PendingQueries,
     propose_request: Option<ProposeRequest>,
     /// Time at which a pending body may be proposed that may not yet.
@@ -270,7 +270,7 @@ impl Replica {
         Self {
             hand_overs: HandOvers::new(&config),
             change_due_since: None,
-            last_root: None,
+            last: None,
             checkpoints: Checkpoints::new(&config, protocol.state().checkpoint_every()),
             protocol,
             effects: VecDeque::new(),

@@ -54,8 +54,8 @@
 
 use crate::executed::ExecutionCertificate;
 use crate::{
-    Body, BodyRef, ClientId, CommitteeFile, Header, Height, Manifest, Payload, Peer, Purpose,
-    ReplicaId, SignedHandOver, Time, Verified, request::Answer, service::Proven,
+    Body, BodyRef, ClientId, CommitteeFile, HandedOver, Header, Height, Manifest, Payload, Peer,
+    Purpose, ReplicaId, SignedHandOver, Time, Verified, request::Answer, service::Proven,
 };
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Combined, Digest, Policy, Scheme, Share};
@@ -200,15 +200,6 @@ pub enum Task {
     /// The epoch has ended, and the state is what the next one begins with: the host may begin it.
     /// The hand-over is durable, and asked for again after each start.
     HandOver(Box<HandedOver>),
-}
-
-/// All that the next epoch begins with beside the state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandedOver {
-    /// What a quorum of the epoch that ended signed.
-    pub signed: SignedHandOver,
-    /// Committee file of the next epoch, whose digest the hand-over names.
-    pub file: CommitteeFile,
 }
 
 /// Input of a replica: messages, answers to its effects, and what survived.

@@ -5,14 +5,14 @@ use crate::Message;
 use crate::bodies::Need;
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::machine::{Halt, HandedOver, Record, RecordKind, Task};
-use quorate_types::{BodyRef, Effect, HandOver, Header, Peer, SignedHandOver, Time};
+use quorate_types::machine::{Halt, Record, RecordKind, Task};
+use quorate_types::{BodyRef, Effect, HandOver, HandedOver, Header, Peer, SignedHandOver, Time};
 
 impl Replica {
     /// Notes what a height came to here, if it is the epoch's last.
     pub(super) fn note_last(&mut self, header: &Header) {
         if self.changes.stop().is_some_and(|stop| stop.height == header.height) {
-            self.last_root = Some(header.root());
+            self.last = Some(*header);
         }
     }
 
@@ -51,7 +51,8 @@ impl Replica {
         // ★ Behind the record: the host carries no task out before that is durable.
         if let Some(signed) = self.hand_overs.take_handed() {
             let file = self.changes.next_file().expect("the own hand-over names it").clone();
-            let handed = Box::new(HandedOver { signed, file });
+            let header = self.last.expect("the own hand-over is of it");
+            let handed = Box::new(HandedOver { signed, header, file });
             self.effects.push_back(Effect::Task(Task::HandOver(handed)));
         }
     }
@@ -59,7 +60,8 @@ impl Replica {
     /// The last height is executed here: what the next epoch begins with is known once the change
     /// is here.
     fn end_epoch(&mut self, now: Time) {
-        let Some((stop, root)) = self.changes.stop().zip(self.last_root) else { return };
+        let Some((stop, header)) = self.changes.stop().zip(self.last) else { return };
+        let root = header.root();
         if self.hand_overs.has_ended_with(root) {
             return;
         }

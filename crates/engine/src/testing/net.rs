@@ -4,12 +4,11 @@ use super::{client, committee, content, encoded, identity, request, voting};
 use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
 use quorate_types::machine::{
-    CombineOutcome, DecidedRecord, Executed, HandedOver, ReadAnswer, ReadItem, RecordKind,
-    Recovery, Task,
+    CombineOutcome, DecidedRecord, Executed, ReadAnswer, ReadItem, RecordKind, Recovery, Task,
 };
 use quorate_types::{
-    BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId,
-    SignedChange, Time, Verified,
+    BodyRef, ClientId, Effect, Event, HandedOver, Header, Height, Machine, Peer, Recipients,
+    ReplicaId, SignedChange, Time, Verified,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -10,9 +10,9 @@ use crate::{Availability, Message, Replica, Settings};
 use quorate_consensus::ProtocolKind;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Certificate, IdentityKey, KeyCache};
-use quorate_types::machine::{ExecutedUpTo, Halt, HandedOver, Recovery};
+use quorate_types::machine::{ExecutedUpTo, Halt, Recovery};
 use quorate_types::{
-    BlockId, ClientId, Effect, Epoch, Event, Header, Height, Machine, Peer, ReplicaId,
+    BlockId, ClientId, Effect, Epoch, Event, HandedOver, Header, Height, Machine, Peer, ReplicaId,
     SignedHandOver, Time,
 };
 
@@ -43,16 +43,15 @@ fn check_every_member_hands_over(protocol: ProtocolKind) {
     net.run_until(|net| have_handed_over(net, &ALL));
     let file = signed_change(1, 1_000).change.file;
     for member in &net.members {
-        let [(HandedOver { signed, file: next }, Some(record))] = &member.handed[..] else {
-            panic!("{:?}", member.handed)
-        };
+        let [(handed, Some(record))] = &member.handed[..] else { panic!("{:?}", member.handed) };
+        let HandedOver { signed, file: next, .. } = handed;
         assert_eq!(signed.check(&committee()), Ok(()));
         assert_eq!(borsh::from_slice::<SignedHandOver>(record).ok().as_ref(), Some(signed));
         let last = member.appended.last().expect("the stop block");
         let stop = member.replica.protocol.state().record_id(&last.bytes);
         assert_eq!((signed.content.height, Some(signed.content.stop)), (last.height, stop));
         assert_eq!((next, signed), (&file, &net.members[0].handed[0].0.signed));
-        let begun = committee().load_next(next, &signed.content, KeyCache::Off);
+        let begun = handed.check(&committee(), KeyCache::Off);
         assert_eq!(begun.map(|begun| begun.epoch()), Ok(Epoch(2)));
     }
 }
