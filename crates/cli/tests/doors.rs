@@ -156,7 +156,7 @@ fn clients_with_fresh_keys_cost_a_validator_nothing() {
     let committee = committee_of(&net);
     let address = committee.address(ReplicaId(0)).expect("a member");
     let expected = *committee.identity(ReplicaId(0)).expect("a member");
-    let hello = Hello::new(committee.network(), Lane::Client);
+    let hello = Hello::to(&committee, Lane::Client);
     let runtime = Runtime::new().expect("a runtime");
     let crowd: Vec<_> = (0..CLIENTS)
         .filter_map(|number| {

@@ -141,6 +141,8 @@ pub enum Mutant {
     HandOverByFew,
     /// Epochs: a hand-over comes with the header of another state.
     HandOverOtherHeader,
+    /// Epochs: a replica acts on the promises of the epoch before its own.
+    RecoverFormerEpoch,
     /// Epochs: a change is good whatever those weigh who approved it.
     ChangeApprovedByFew,
     /// Epochs: a change is good though the next committee's quorum has not accepted it.

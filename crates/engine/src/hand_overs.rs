@@ -5,16 +5,22 @@
 //! share goes out again every so often; who has it answers a share with it.
 //!
 //! ★ A member whose own state is not the certified one hands nothing over.
+//!
+//! Who has the certificate stays for those who are nearly there: the other members, and newcomers
+//! of the next committee that follow it. What they lack of this epoch is served by who is still in
+//! it; after a view timeout they go on from a snapshot.
 
 use crate::certifier_output::CertifierOutput;
+use crate::successors::Successors;
 use crate::{Message, ReplicaConfig};
 use quorate_consensus::tally::{Ballots, Collector};
 use quorate_consensus::{Misbehaviour, Occupancy};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Digest, Share, VotingSecret};
+use quorate_crypto::{Bitmap, Digest, Share, VotingSecret};
 use quorate_types::machine::{CombineOutcome, Halt};
 use quorate_types::{
-    Committee, HandOver, Height, Purpose, Recipients, ReplicaId, SignedHandOver, Time,
+    ClientId, Committee, CommitteeFile, HandOver, Height, Purpose, Recipients, ReplicaId,
+    SignedHandOver, Time,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +42,12 @@ pub(crate) struct HandOvers {
     certified: Option<SignedHandOver>,
     is_recorded: bool,
     is_given: bool,
+    /// Members that have executed the last height, by their own word.
+    there: Bitmap,
+    /// Members of the next epoch.
+    next: Successors,
+    /// Time at which nobody is waited for any more.
+    leave_at: Option<Time>,
     /// Time at which each member's share was last answered.
     answered: BTreeMap<ReplicaId, Time>,
     conflict: Option<SignedHandOver>,
@@ -60,6 +72,9 @@ impl HandOvers {
             certified: None,
             is_recorded: false,
             is_given: false,
+            there: Bitmap::new(committee.size()),
+            next: Successors::unknown(),
+            leave_at: None,
             answered: BTreeMap::new(),
             conflict: None,
             output: CertifierOutput::default(),
@@ -72,11 +87,27 @@ impl HandOvers {
         (self.certified, self.is_recorded) = (Some(signed), true);
     }
 
-    /// The epoch ended so here, now or in an earlier run.
-    pub(crate) fn ended(&mut self, now: Time, content: HandOver) {
+    /// The epoch ended so here, now or in an earlier run, and the next one has this file.
+    pub(crate) fn ended(&mut self, now: Time, content: HandOver, next: &CommitteeFile) {
         if self.own != Some(content) {
             self.own = Some(content);
+            self.next = Successors::of(next);
+            let there = self.there.clone();
+            there.iter().for_each(|member| self.note_there(member));
             self.sign(now);
+        }
+    }
+
+    /// A learner has the last height.
+    pub(crate) fn learner_is_there(&mut self, learner: ClientId) {
+        self.next.is_there(&learner.0);
+    }
+
+    fn note_there(&mut self, member: usize) {
+        self.there.insert(member);
+        let id = ReplicaId(u16::try_from(member).expect("members are few"));
+        if let Some(key) = self.committee.identity(id) {
+            self.next.is_there(key);
         }
     }
 
@@ -87,9 +118,12 @@ impl HandOvers {
 
     fn sign(&mut self, now: Time) {
         self.send_at = None;
-        let is_open = self.signs && self.certified.is_none();
-        let Some(content) = self.own.filter(|_| is_open) else { return };
-        self.send_at = Some(now + self.again);
+        let Some(content) = self.own.filter(|_| self.signs) else { return };
+        // Once in any case, but for what an earlier run had: others stay until they have heard it.
+        if self.certified.is_some() && self.leave_at.is_none() {
+            return;
+        }
+        self.send_at = self.certified.is_none().then(|| now + self.again);
         let statement = content.statement(self.committee.scope());
         let share = self.committee.sign(Purpose::HandOver, &self.voting, &statement);
         self.output
@@ -106,20 +140,22 @@ impl HandOvers {
 
     /// A member's share, its signature unchecked. Who sends one has not seen the certificate.
     pub(crate) fn on_share(&mut self, now: Time, from: ReplicaId, content: HandOver, share: Share) {
-        let Some(certified) = &self.certified else {
+        let Some(certified) = self.certified.clone() else {
             self.count(now, from, content, share);
             return;
         };
+        self.note_there(from.index());
         let is_due = self.answered.get(&from).is_none_or(|at| now.since(*at) >= self.again);
         if is_due {
             self.answered.insert(from, now);
-            let answer = Message::HandOver(certified.clone());
+            let answer = Message::HandOver(certified);
             self.output.outbox.push_back((Recipients::One(from), answer));
         }
     }
 
     fn count(&mut self, now: Time, from: ReplicaId, content: HandOver, share: Share) {
         let scope = self.committee.scope();
+        self.note_there(from.index());
         self.ballots.add(from, content, || content.statement(scope), share);
         self.output.jobs.extend(self.ballots.combine(now, &mut self.collector));
     }
@@ -130,17 +166,22 @@ impl HandOvers {
         let made = self.ballots.combined(outcome, &mut self.collector, &mut invalid);
         self.output.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
         match made {
-            Some((content, certificate)) => self.learn(SignedHandOver { content, certificate }),
+            Some((content, certificate)) => {
+                self.learn(now, SignedHandOver { content, certificate });
+            }
             None => self.output.jobs.extend(self.ballots.combine(now, &mut self.collector)),
         }
     }
 
     /// A quorum hands this over, as was checked.
-    pub(crate) fn learn(&mut self, signed: SignedHandOver) {
+    pub(crate) fn learn(&mut self, now: Time, signed: SignedHandOver) {
         match &self.certified {
             Some(known) if *known == signed => {}
             Some(_) => self.conflict = Some(signed),
-            None => (self.certified, self.send_at) = (Some(signed), None),
+            None => {
+                (self.certified, self.send_at) = (Some(signed), None);
+                self.leave_at = Some(now + self.again);
+            }
         }
     }
 
@@ -156,8 +197,19 @@ impl HandOvers {
         new
     }
 
+    /// Nobody is waited for any more: all that are expected have the last height, or had the time
+    /// for it.
+    fn may_leave(&self, now: Time) -> bool {
+        let is_time = self.leave_at.is_none_or(|at| at <= now);
+        let are_there = self.there.count() == self.committee.size() && self.next.are_all_there();
+        are_there || is_time || !self.signs
+    }
+
     /// ★ The certificate, once the own state is what it hands over: once in each run.
-    pub(crate) fn take_handed(&mut self) -> Option<SignedHandOver> {
+    pub(crate) fn take_handed(&mut self, now: Time) -> Option<SignedHandOver> {
+        if !self.may_leave(now) {
+            return None;
+        }
         let trusts = mutants::active(Mutant::HandOverTrustOwn);
         let is_own =
             |signed: &SignedHandOver| self.own.is_some_and(|own| own == signed.content || trusts);
@@ -197,11 +249,13 @@ impl HandOvers {
 
     /// When [`HandOvers::due`] has something.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.send_at
+        let leave_at = self.leave_at.filter(|_| self.own.is_some() && !self.is_given);
+        self.send_at.into_iter().chain(leave_at).min()
     }
 
-    pub(crate) fn occupancy(&self, members: usize) -> Occupancy {
-        Occupancy::new("answered", self.answered.len(), members)
+    pub(crate) fn occupancy(&self) -> [Occupancy; 2] {
+        let members = self.committee.size();
+        [Occupancy::new("answered", self.answered.len(), members), self.next.occupancy()]
     }
 }
 

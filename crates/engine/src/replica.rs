@@ -52,11 +52,11 @@ use quorate_consensus::{
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{
-    CombineOutcome, DecidedRecord, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
+    CombineOutcome, DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, ReadRequest, Recovery,
 };
 use quorate_types::{
-    Available, Body, BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Purpose,
-    Recipients, ReplicaId, Request, Time, Verified, View,
+    Body, BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Purpose, Recipients,
+    ReplicaId, Request, Time, Verified, View,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -326,7 +326,6 @@ impl Replica {
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn config(&self) -> &ReplicaConfig {
         &self.config
     }
@@ -397,6 +396,11 @@ impl Replica {
         self.misbehaviour.count(seen);
     }
 
+    /// Asks something of the host.
+    pub(crate) fn effect(&mut self, effect: Effect<Message>) {
+        self.effects.push_back(effect);
+    }
+
     fn send(&mut self, to: Recipients, message: Message) {
         let (lane, waits) = (message.lane(), message.waits());
         self.effects.push_back(Effect::Send { to, lane, waits, message });
@@ -405,40 +409,52 @@ impl Replica {
     // ---- recovery -------------------------------------------------------------------------------
 
     fn on_recovered(&mut self, now: Time, recovery: Recovery) {
-        let former = recovery.incarnation.as_deref().and_then(|bytes| bytes.try_into().ok());
-        let former = former.map_or(0, u64::from_le_bytes);
-        let incarnation = unused_incarnation(former, self.config.id, &recovery.bodies);
-        self.effects.push_back(Effect::Persist(Record {
-            kind: RecordKind::Incarnation,
-            bytes: Bytes::copy_from_slice(&incarnation.to_le_bytes()),
-        }));
+        let mut recovery = self.config.verifier.start().own_part(recovery);
+        let incarnation = self.begin_incarnation(&mut recovery);
         self.mempool = mempool(&self.config, incarnation);
         let stored: BTreeSet<BodyRef> = recovery.bodies.iter().copied().collect();
         self.certifier.recover(&recovery.bodies);
         self.bodies.recover(recovery.bodies);
+        let begun = self.config.verifier.start().height();
+        let height = recovery.executed.as_ref().map_or(Height(0), ExecutedUpTo::height);
+        self.schedule.resume(height, begun);
         if let Some(executed) = &recovery.executed {
-            self.schedule.resume(executed.height());
             self.root = executed.root();
             self.operations = executed.operations;
-            self.execution.resume(now, executed.header);
-            self.checkpoints.executed(now, &executed.header);
             self.recall(executed);
-            self.note_last(&executed.header);
+            self.resume_at(now, &executed.header);
         }
         self.recover_hand_over(recovery.hand_over.as_ref());
         self.oldest_snapshot = recovery.snapshots.first().copied();
         self.snapshots.recover(recovery.staged);
         let last = recovery.decided.last().map(|record| record.height);
-        self.on_disk = last.unwrap_or(self.schedule.executed());
+        self.on_disk = last.unwrap_or(self.schedule.decided());
         self.own_signatures.begin(now, &self.config, incarnation);
         let records = ProtocolRecords {
             safety: recovery.safety,
             slots: recovery.slots,
-            executed: recovery.executed.map(|executed| executed.decided),
+            executed: recovery.executed.map(|executed| executed.decided).filter(|r| !r.is_empty()),
             decided: recovery.decided.into_iter().map(|record| record.bytes).collect(),
             stored,
         };
         self.recover_protocol(now, records);
+    }
+
+    /// The state is that of this height, from an earlier run or another member. What it came to is
+    /// signed anew, if it is of this epoch.
+    fn resume_at(&mut self, now: Time, header: &Header) {
+        if header.height > self.config.verifier.start().height() {
+            self.execution.resume(now, *header);
+            self.checkpoints.executed(now, header);
+            self.note_last(header);
+        }
+    }
+
+    /// An epoch after the first begins with a height, though nobody has anything to order: with it
+    /// its members show that they are there, and reads find a state that they vouch for.
+    fn owes_first_height(&self) -> bool {
+        let start = self.config.verifier.start();
+        start.follows() && self.schedule.decided() == start.height()
     }
 
     // ---- messages -------------------------------------------------------------------------------
@@ -519,7 +535,7 @@ impl Replica {
             Incoming::HandOverShare(content, share) => {
                 self.hand_overs.on_share(now, from, content, share);
             }
-            Incoming::HandOver(signed) => self.hand_overs.learn(*signed),
+            Incoming::HandOver(signed) => self.hand_overs.learn(now, *signed),
             Incoming::ExecutionProof(certificate) => {
                 self.execution.on_proof(now, from, *certificate);
             }
@@ -735,7 +751,9 @@ impl Replica {
         // A learner's are decided, as far as it knows: it is nobody's place to press for them.
         // Nor is there any once the epoch has ended.
         self.note_due_change(now);
-        let is_work = self.bodies.has_pending() || self.change_due_since.is_some();
+        let is_work = self.bodies.has_pending()
+            || self.change_due_since.is_some()
+            || self.owes_first_height();
         let goes_on = self.changes.ordered().is_none() && !self.config.is_learner();
         let working = is_work && goes_on;
         if working != self.working {
@@ -771,15 +789,6 @@ impl Replica {
         }
         self.ask_witnesses(now);
     }
-}
-
-/// The next start's number. Records and bodies are in two logs: a power cut may take the number of
-/// a start and leave a body that was sealed under it, and no number is given to two bodies.
-fn unused_incarnation(former: u64, author: ReplicaId, stored: &[BodyRef]) -> u64 {
-    let own = stored.iter().filter(|name| name.author == author);
-    let used: BTreeSet<u64> = own.map(|name| name.sequence >> Available::SEQUENCE_BITS).collect();
-    let unused = (former + 1..).find(|incarnation| !used.contains(incarnation));
-    unused.expect("fewer bodies than numbers")
 }
 
 fn protocol(config: &ReplicaConfig) -> Protocol {

@@ -26,10 +26,19 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Everything up to `height` is executed.
-    pub(crate) fn resume(&mut self, height: Height) {
+    /// Everything up to `height` is executed, and what follows is decided from `begun` on, the
+    /// height that the epoch began after.
+    pub(crate) fn resume(&mut self, height: Height, begun: Height) {
         self.executed = height;
-        self.decided = height;
+        self.decided = height.max(begun);
+    }
+
+    /// Returns `true` if heights are missing between the state and the next one to execute: those
+    /// of an epoch before, which only a snapshot makes up for.
+    #[must_use]
+    pub(crate) fn has_gap(&self) -> bool {
+        let under_way = (self.under_way.len() + self.waiting.len()) as u64;
+        self.executed.0 + under_way < self.decided.0
     }
 
     /// The next height is decided.
@@ -49,7 +58,8 @@ impl Schedule {
     #[must_use]
     pub(crate) fn next(&self) -> Option<&Payload> {
         let (payload, _) = self.waiting.front()?;
-        (self.under_way.len() < UNDER_WAY_MAX).then_some(payload)
+        let may_start = self.under_way.len() < UNDER_WAY_MAX && !self.has_gap();
+        may_start.then_some(payload)
     }
 
     /// The next heights to start: their bodies are wanted. Those of later ones can wait.

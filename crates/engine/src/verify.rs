@@ -1,5 +1,6 @@
 //! Everything that is checked before a machine sees it: form, sender, limits, signatures.
 
+use crate::EpochStart;
 use crate::availability::{Acknowledgement, AvailabilityCertificate, Covered};
 use crate::frames::{AllowedFrames, FrameTag, NAMES_MAX};
 use crate::message::{
@@ -104,6 +105,8 @@ pub struct CheckedChange {
 #[derive(Debug)]
 pub struct Verifier {
     consensus: Arc<consensus::Verifier>,
+    /// How the epoch began.
+    start: EpochStart,
     /// Frames that are looked at; others are refused by their tags.
     allowed: AllowedFrames,
     /// By author: the number after the last body that is certified.
@@ -149,9 +152,16 @@ impl Verifier {
     /// same are refused before anything of them is decoded.
     #[must_use]
     pub fn new(committee: Arc<Committee>, settings: &Settings) -> Self {
+        Self::starting(committee, settings, EpochStart::default())
+    }
+
+    /// As [`Verifier::new`], in an epoch that began so.
+    #[must_use]
+    pub fn starting(committee: Arc<Committee>, settings: &Settings, start: EpochStart) -> Self {
         let (protocol, proposal_key) = (settings.protocol, settings.comparison.proposal_key);
         let consensus = consensus::Verifier::new(committee, protocol, proposal_key);
-        Self::with(consensus, AllowedFrames::by(settings))
+        let consensus = consensus.starting_after(start.anchor());
+        Self { start, ..Self::with(consensus, AllowedFrames::by(settings)) }
     }
 
     /// Verifier of a client, which need not know its committee's settings: it takes any answer, and
@@ -170,6 +180,7 @@ impl Verifier {
         let (preparation, admission) = (None, None);
         Self {
             consensus,
+            start: EpochStart::default(),
             allowed,
             certified,
             seen,
@@ -236,6 +247,12 @@ impl Verifier {
     #[must_use]
     pub fn committee(&self) -> &Arc<Committee> {
         self.consensus.committee()
+    }
+
+    /// How the epoch began.
+    #[must_use]
+    pub fn start(&self) -> &EpochStart {
+        &self.start
     }
 
     /// Verifier of the protocols' messages.
@@ -668,8 +685,15 @@ fn check_offer(offer: &Offer, from: Peer, verifier: &Verifier) -> Result<Incomin
     from.replica()?;
     let manifest = Manifest::decode(&offer.manifest)
         .ok_or_else(|| Rejected::Malformed("a snapshot's manifest".into()))?;
-    let decided =
-        consensus::check_anchor(manifest.header.height, &offer.proof, verifier.consensus.as_ref())?;
+    let height = manifest.header.height;
+    let decided = if height > verifier.start.height() {
+        consensus::check_anchor(height, &offer.proof, verifier.consensus.as_ref())?
+    } else if verifier.start.follows() && manifest.header == *verifier.start.header() {
+        // ★ The hand-over proves this one, and no other: its block is of the epoch before.
+        Bytes::new()
+    } else {
+        return Err(Rejected::RuleBroken("a snapshot is of the epoch that owns its height"));
+    };
     let digest = manifest.digest();
     Ok(Incoming::Offer(Box::new(Offered { manifest, digest, decided })))
 }

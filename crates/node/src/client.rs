@@ -308,7 +308,7 @@ impl<'a> Wiring<'a> {
         let sink = Arc::new(SessionSink { session, gate, replies: self.replies.clone() });
         let ingress =
             IngressContext::new(self.pool.clone(), sink, Arc::clone(&self.metrics), limits);
-        let hello = Hello::new(self.committee.network(), Lane::Client);
+        let hello = Hello::to(self.committee, Lane::Client);
         let mut links = Vec::with_capacity(self.committee.size() + 1);
         let members = self.committee.members().map(|peer| {
             let key = self.committee.identity(peer).expect("a member has a key");
@@ -338,6 +338,7 @@ impl<'a> Wiring<'a> {
                 over: Arc::default(),
                 cuts: Cuts::default(),
                 refusals: Some(Arc::clone(&self.refusals)),
+                on_later: None,
             });
         }
         Ok(links)

@@ -6,8 +6,8 @@ use crate::http_tls::HttpTlsError;
 use crate::payments::AuthorityConfigError;
 use quorate_crypto::{KeyFileError, PassphraseError};
 use quorate_storage::StorageError;
-use quorate_types::ReplicaId;
 use quorate_types::machine::Halt;
+use quorate_types::{HandedOverError, ReplicaId};
 use std::io;
 use std::path::PathBuf;
 
@@ -110,6 +110,24 @@ pub enum NodeError {
         source: StorageError,
         /// Present name of the file.
         aside: PathBuf,
+    },
+    /// A hand-over that breaks a rule.
+    #[error("{path}: {reason}; put the hand-overs of this network there, or let the validator fetch them anew: move the file away", path = path.display())]
+    HandOver {
+        /// Path of its file.
+        path: PathBuf,
+        /// Rule that it breaks.
+        reason: HandedOverError,
+    },
+    /// A hand-over could not be read or kept.
+    #[error("cannot {action} {path}: {source}; a validator keeps the way from the founding committee to the present one there, and goes no further without", path = path.display())]
+    HandOverFile {
+        /// Operation on the file, as a verb for the message.
+        action: &'static str,
+        /// Path of the file or folder.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
     },
     /// The marker beside the key file could not be kept.
     #[error("cannot {action} {path}: {source}; the validator notes there that its key has signed, and does not start without: let its user write in that folder", path = path.display())]

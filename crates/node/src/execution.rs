@@ -2,10 +2,11 @@
 //! everything durable at the end. Beside it a thread that writes snapshots.
 
 use crate::reading::StateViews;
+use crate::validator::News;
 use crossbeam_channel::{Receiver, Sender};
 use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError, WantsRoom};
+use quorate_types::Height;
 use quorate_types::machine::{Executed, ExecutedUpTo, QueryJob, QueryResult, Task};
-use quorate_types::{HandOver, Height};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -30,6 +31,8 @@ pub(crate) struct ExecutionWorker {
     /// Views of the state, put out for readers.
     pub(crate) views: Arc<StateViews>,
     pub(crate) room: Room,
+    /// To the host, which goes on to the next epoch.
+    pub(crate) ended: Sender<News>,
 }
 
 /// Works until the queue's other end is dropped or the validator stops, then makes the state
@@ -82,9 +85,12 @@ impl ExecutionWorker {
                 Ok(Some(Outcome::Installed(Box::new(executed))))
             }
             Task::HandOver(handed) => {
-                let HandOver { height, .. } = handed.signed.content;
-                let next = handed.file.epoch;
+                let (height, next) = (handed.header.height, handed.file.epoch);
                 tracing::info!(%height, %next, "the epoch has ended, and a quorum handed over");
+                // ★ The next epoch begins with this state, and with no record of how it came about.
+                self.executor.make_durable()?;
+                // Fails only when the host stops.
+                let _ = self.ended.send(News::Own(handed));
                 Ok(None)
             }
             Task::Query(QueryJob { ticket, query }) => {

@@ -85,6 +85,8 @@ pub struct Summary {
     pub version: &'static str,
     /// The network, in hex.
     pub network: String,
+    /// Number of the epoch in force.
+    pub epoch: u64,
     /// Number of members of the committee.
     pub members: usize,
     /// Weight of all members together.

@@ -18,6 +18,7 @@ pub mod connections;
 pub mod descriptors;
 mod device;
 mod durable;
+pub mod epochs;
 mod error;
 pub mod evidence;
 pub mod execution;
@@ -53,6 +54,7 @@ pub use client::{Client, Completion, NotTaken};
 pub use client_policy::ClientPolicy;
 pub use clients::{ClientDoor, ClientsFile, ListedClient};
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
+pub use epochs::Epochs;
 pub use error::{NodeError, PassphraseFileError};
 pub use quorate_engine::{
     CallResult, ClientConfig, Completed, LearnerAddress, NoLearnerAddress, SessionSpec,
@@ -62,4 +64,4 @@ pub use shutdown::Shutdown;
 pub use testnet::{
     ExistingKeys, ExistingKeysError, NewLearner, Testnet, TestnetError, TestnetPlan,
 };
-pub use validator::{Validator, init_logging, run};
+pub use validator::{Ending, Validator, init_logging, run};

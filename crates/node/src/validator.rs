@@ -20,6 +20,7 @@
 
 mod origin;
 mod stores;
+mod succession;
 mod workers;
 
 use crate::config::{LogFormat, LogLevel, LogSettings};
@@ -42,14 +43,14 @@ use crate::tls;
 use crate::transport::Limits;
 use crate::transport::cuts::Cuts;
 use crate::transport::frames::IngressContext;
-use crate::transport::inbound::{Listener, Peers};
+use crate::transport::inbound::{HasState, Listener, Peers};
 use crate::transport::outbound::{MadeUp, OnConnect, member_links};
-use crate::{NodeConfig, NodeError, keys, room};
+use crate::{Epochs, NodeConfig, NodeError, keys, room};
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use origin::Origin;
 use quorate_crypto::KeyFile;
 use quorate_engine::Replica;
-use quorate_types::{Event, Lane, ReplicaId, Service};
+use quorate_types::{Event, HandedOver, Lane, ReplicaId, Service};
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -58,6 +59,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use stores::{Stores, forfeit, set_state_aside};
+pub(crate) use succession::News;
+use succession::Succession;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use workers::{LogOutlet, read_back, spawn_execution, spawn_snapshots, start_pool};
@@ -65,7 +68,9 @@ use workers::{LogOutlet, read_back, spawn_execution, spawn_snapshots, start_pool
 /// Longest time for the network to end.
 const NETWORK_END: Duration = Duration::from_secs(1);
 
-/// Runs a validator until `shutdown` is triggered or something fails. Blocks.
+/// Runs a validator until `shutdown` is triggered or something fails, from one epoch of its network
+/// to the next. Each begins with a `service` of its own, which reads its state from the disk.
+/// Blocks.
 ///
 /// Not to be called from a tokio task: a validator brings a runtime of its own.
 ///
@@ -73,11 +78,11 @@ const NETWORK_END: Duration = Duration::from_secs(1);
 /// Why it did not start, or why it stopped. A program exits with a code other than zero then.
 pub fn run(
     config: &NodeConfig,
-    service: Box<dyn Service>,
+    service: impl Fn() -> Box<dyn Service>,
     shutdown: &Shutdown,
 ) -> Result<(), NodeError> {
-    let validator = Validator::start(config, service)?;
-    validator.wait(shutdown)
+    while Validator::start(config, service())?.wait(shutdown)? == Ending::NextEpoch {}
+    Ok(())
 }
 
 /// Writes the log to standard error from now on. Does nothing when something else does already.
@@ -99,6 +104,15 @@ pub fn init_logging(settings: LogSettings) {
     };
 }
 
+/// How a validator's run ended, where nothing failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was told to stop.
+    Stopped,
+    /// The epoch ended: the next one begins when it is started again.
+    NextEpoch,
+}
+
 /// A validator that runs on its threads. Dropping it without [`Validator::wait`] or
 /// [`Validator::stop`] stops it too.
 pub struct Validator {
@@ -109,6 +123,7 @@ pub struct Validator {
     shares: Descriptors,
     stopping: Arc<AtomicBool>,
     failures: Receiver<NodeError>,
+    succession: Succession,
     machine: Option<Sender<()>>,
     reading: Option<Reading>,
     /// Threads in the order in which they end.
@@ -150,7 +165,7 @@ impl Validator {
         limits: Limits,
     ) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys, service.as_ref())?;
-        let started = Self::start_from(config, &origin, service, limits);
+        let started = Self::start_from(&origin, service, limits);
         started.map_err(|error| set_state_aside(&config.data_dir, error))
     }
 
@@ -167,28 +182,29 @@ impl Validator {
     ) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys, service.as_ref())?;
         let origin = Origin { voice: Some(voice), ..origin };
-        Self::start_from(config, &origin, service, Limits::default())
+        Self::start_from(&origin, service, Limits::default())
     }
 
     fn start_from(
-        config: &NodeConfig,
         origin: &Origin,
         service: Box<dyn Service>,
         limits: Limits,
     ) -> Result<Self, NodeError> {
+        let config = &origin.config;
         let demand = Demand::of_validator(config, origin.committee.size());
         let shares = Descriptors::divide(limit(), &demand)?;
         let runtime = start_runtime(config.network_threads)?;
         let sockets = runtime.block_on(Sockets::bind(config, origin))?;
         let (address, http_address) = sockets.addresses()?;
-        let stores = Stores::open(config, service, &origin.owner(config))?;
+        let stores = Stores::open(config, service, &origin.owner())?;
         let (failed, failures) = unbounded();
         let threads = Threads { failed, stopping: Arc::default(), handles: Vec::new() };
         let mut validator = Self {
             id: origin.id,
             address,
             http_address,
-            shown: origin.shown(config, &stores),
+            shown: origin.shown(&stores),
+            succession: Succession::new(origin),
             shares,
             stopping: Arc::clone(&threads.stopping),
             failures,
@@ -202,13 +218,14 @@ impl Validator {
             client_bytes: RateLimit { per_second: config.client_bytes_per_second },
             ..shares.bound(limits)
         };
-        validator.start_threads(config, origin, stores, threads, (sockets, limits))?;
-        validator.start_observer(config, origin);
+        validator.start_threads(origin, stores, threads, (sockets, limits))?;
+        validator.start_observer(origin);
         tracing::info!(
             member = %origin.id,
             %address,
             http = %http_address,
             network = validator.shown.summary.network,
+            epoch = %origin.epochs.epoch(),
             descriptors = %validator.shares,
             emulated_network = config.emulation.is_some(),
             signs = validator.shown.summary.signs,
@@ -245,6 +262,12 @@ impl Validator {
         &self.shown
     }
 
+    /// The way to the epoch that it is in.
+    #[must_use]
+    pub fn epochs(&self) -> &Arc<Epochs> {
+        self.succession.epochs()
+    }
+
     /// Descriptors of the process, divided: what a gateway beside it may have, too.
     #[must_use]
     pub fn descriptors(&self) -> &Descriptors {
@@ -257,19 +280,42 @@ impl Validator {
         self.reading.as_ref()
     }
 
-    /// Blocks until `shutdown` is triggered or something fails, then stops.
+    /// Blocks until `shutdown` is triggered, something fails, or the network's epoch has ended and
+    /// this host may go on to the next; then stops.
     ///
     /// # Errors
     /// What failed.
-    pub fn wait(self, shutdown: &Shutdown) -> Result<(), NodeError> {
-        select! {
-            recv(shutdown.triggered) -> _ => self.stop(),
-            recv(self.failures) -> failure => {
-                let data_dir = self.shown.data_dir.clone();
-                let stopped = self.stop();
-                failure.map_or(stopped, |error| Err(set_state_aside(&data_dir, error)))
+    pub fn wait(mut self, shutdown: &Shutdown) -> Result<Ending, NodeError> {
+        loop {
+            let runtime = self.runtime.as_ref().expect("present until the end");
+            if let Some(step) = self.succession.due(runtime) {
+                return self.go_on(step);
+            }
+            select! {
+                recv(shutdown.triggered) -> _ => {
+                    self.succession.warn_of_stopping();
+                    return self.stop().map(|()| Ending::Stopped);
+                }
+                recv(self.failures) -> failure => {
+                    let data_dir = self.shown.data_dir.clone();
+                    let stopped = self.stop();
+                    let failed = failure.map_or(stopped, |error| Err(set_state_aside(&data_dir, error)));
+                    return failed.map(|()| Ending::Stopped);
+                }
+                recv(self.succession.news) -> news => news.into_iter().for_each(|news| self.succession.hear(news)),
+                default(self.succession.pause()) => {}
             }
         }
+    }
+
+    /// ★ Stops, with everything durable, and only then notes that the next epoch has begun.
+    fn go_on(mut self, step: HandedOver) -> Result<Ending, NodeError> {
+        self.end();
+        if let Ok(failure) = self.failures.try_recv() {
+            return Err(set_state_aside(&self.shown.data_dir, failure));
+        }
+        self.succession.begin(step)?;
+        Ok(Ending::NextEpoch)
     }
 
     /// Stops it: what is queued for the log is written, the state is made durable.
@@ -304,12 +350,12 @@ impl Validator {
 
     fn start_threads(
         &mut self,
-        config: &NodeConfig,
         origin: &Origin,
         stores: Stores,
         mut threads: Threads,
         (sockets, limits): (Sockets, Limits),
     ) -> Result<(), NodeError> {
+        let config = &origin.config;
         let Stores { journal, recovery, executor, snapshots, signs, room, guard, .. } = stores;
         let (network, metrics) = (Arc::clone(&self.shown.network), Arc::clone(&self.shown.metrics));
         let (events, queues) = queues();
@@ -328,7 +374,7 @@ impl Validator {
         self.shown.queues = Some(Queues::of(&events, &log, &pool));
         let ((jobs, jobs_in), writing) = (bounded(1), Arc::new(AtomicBool::new(false)));
         let (views, writer) =
-            StateViews::open(&executor, &config.data_dir, &origin.owner(config), room.clone())?;
+            StateViews::open(&executor, &config.data_dir, &origin.owner(), room.clone())?;
         self.reading = Reading::new(&views);
         let ports = ThreadPorts {
             log,
@@ -340,7 +386,7 @@ impl Validator {
             evidence: EvidenceFolder::of(&config.data_dir, &origin.committee, &config.replica),
             forfeit: forfeit(config, origin.committee.network(), threads.failed.clone()),
         };
-        let replica = Replica::new(origin.replica(config, signs));
+        let replica = Replica::new(origin.replica(signs));
         let (machine, stop) = bounded(0);
         self.machine = Some(machine);
         let status = Arc::clone(&self.shown.status);
@@ -363,6 +409,7 @@ impl Validator {
             writing: Arc::clone(&writing),
             views,
             room: room.clone(),
+            ended: self.succession.own(),
         };
         spawn_execution(&mut threads, worker, tasks, events.clone())?;
         spawn_snapshots(&mut threads, (snapshots, room), jobs_in, writing, events.clone())?;
@@ -373,7 +420,8 @@ impl Validator {
         Ok(())
     }
 
-    fn start_observer(&self, config: &NodeConfig, origin: &Origin) {
+    fn start_observer(&self, origin: &Origin) {
+        let config = &origin.config;
         let should_sign = !config.learner && !config.follow_only;
         let (timeout, now) = (config.replica.timeout(), Instant::now());
         let weights = origin.committee.weights();
@@ -381,6 +429,12 @@ impl Validator {
         let Shown { network, status, health, .. } = self.shown.clone();
         let runtime = self.runtime.as_ref().expect("present until the end");
         runtime.spawn(observer.run(network, status, health));
+    }
+
+    /// Tells whether the state that this epoch began with is here.
+    fn has_state(&self, origin: &Origin) -> HasState {
+        let (status, begun) = (Arc::clone(&self.shown.status), origin.verifier.start().height());
+        HasState(Arc::new(move || status.load().executed >= begun))
     }
 
     fn start_network(
@@ -409,11 +463,14 @@ impl Validator {
             if link.hello.lane == Lane::Consensus {
                 link.on_connect = Some(Arc::clone(&on_connect));
             }
+            link.on_later = Some(self.succession.shown());
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&origin.keys.identity)?;
         let (learners, clients) = (origin.learners.clone(), Arc::clone(&origin.clients));
-        let peers = Peers { committee: Arc::clone(committee), learners, clients };
+        let (epochs, has_state) = (Arc::clone(&origin.epochs), self.has_state(origin));
+        let peers =
+            Peers { committee: Arc::clone(committee), learners, clients, epochs, has_state };
         // At a terminal that is closed, and with nothing to read again, it ends as others do.
         if origin.clients.is_listed() || !io::stdin().is_terminal() {
             let _inside = runtime.enter();

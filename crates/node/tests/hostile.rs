@@ -69,7 +69,8 @@ impl Siege {
     ) -> io::Result<TlsStream<TcpStream>> {
         let key = *self.cluster.committee.identity(expected).unwrap();
         let tls = Dialer::new(identity).unwrap().to(key).unwrap();
-        dial(&self.address(), tls, Hello::new(network, lane), TIMEOUT).await
+        let hello = Hello::new((network, self.cluster.committee.epoch()), lane);
+        dial(&self.address(), tls, hello, TIMEOUT).await
     }
 
     async fn channel(&self, identity: &IdentitySecret, lane: Lane) -> TlsStream<TcpStream> {
@@ -412,7 +413,7 @@ fn a_session_that_is_not_let_in_takes_nobodys_place() {
         let file = cluster.folder.path().join(format!("net/validator-{member}/key.toml"));
         let (member, session) = (KeyFile::read(&file).unwrap().identity, new_identity());
         let voucher = Some(Voucher::sign(&member, network, &session.public()));
-        let hello = Hello { voucher, ..Hello::new(network, Lane::Client) };
+        let hello = Hello { voucher, ..Hello::to(&cluster.committee, Lane::Client) };
         let tls = Dialer::new(&session).unwrap().to(key).unwrap();
         let address = cluster.validators[0].address().to_string();
         runtime.block_on(dial(&address, tls, hello, TIMEOUT))

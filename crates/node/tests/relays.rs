@@ -10,7 +10,7 @@ use quorate_node::transport::Limits;
 use quorate_node::transport::hello::{Answer, Ask, Hello};
 use quorate_node::transport::relay::RELAYED_MAX;
 use quorate_node::{NodeConfig, Validator};
-use quorate_types::{Lane, NetworkId, ReplicaId};
+use quorate_types::{Epoch, Lane, NetworkId, ReplicaId};
 use std::fs;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -65,7 +65,7 @@ async fn ask(
     (network, to): (NetworkId, u16),
 ) -> (TlsStream<TcpStream>, u8) {
     let tcp = TcpStream::connect(cluster.validators[0].address()).await.unwrap();
-    let ask = Ask { network, to: ReplicaId(to) }.encode();
+    let ask = Ask { network, epoch: Epoch(1), to: ReplicaId(to) }.encode();
     introduce(cluster, tcp, identity, 0, &ask).await
 }
 
@@ -151,14 +151,14 @@ async fn a_member_relays_for_members_to_members_and_so_much() {
 async fn a_relayed_connection_has_one_hop_and_a_member_at_its_end() {
     let (cluster, member) = three_of_four(Limits::default()).await;
     let network = cluster.committee.network();
-    let further = Ask { network, to: ReplicaId(2) }.encode();
+    let further = Ask { network, epoch: Epoch(1), to: ReplicaId(2) }.encode();
     let (near, answer) = ask(&cluster, &member, (network, 1)).await;
     assert_eq!(answer, Answer::Welcome as u8);
     let (_, answer) = introduce(&cluster, near, &member, 1, &further).await;
     assert_eq!(answer, Answer::OutOfReach as u8, "over 0 and 1 to 2");
 
     let (near, _) = ask(&cluster, &member, (network, 1)).await;
-    let client = Hello::new(network, Lane::Client).encode();
+    let client = Hello::new((network, Epoch(1)), Lane::Client).encode();
     let (_, answer) = introduce(&cluster, near, &new_identity(), 1, &client).await;
     assert_eq!(answer, Answer::LaneNotYours as u8, "a client over 0");
     stop(cluster).await;
@@ -170,7 +170,7 @@ async fn a_relayed_connection_has_one_hop_and_a_member_at_its_end() {
 async fn another_way_is_no_second_process_and_two_that_fight_are() {
     let (cluster, member) = three_of_four(Limits::default()).await;
     let network = cluster.committee.network();
-    let votes = Hello::new(network, Lane::Votes).encode();
+    let votes = Hello::new((network, Epoch(1)), Lane::Votes).encode();
     let direct = || async {
         let tcp = TcpStream::connect(cluster.validators[1].address()).await.unwrap();
         introduce(&cluster, tcp, &member, 1, &votes).await

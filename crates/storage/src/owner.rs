@@ -36,6 +36,10 @@ pub struct Owner {
     pub role: Role,
     /// Protocol, or scheme of payments, in whose words the promises are written.
     pub protocol: String,
+    /// Parts and protocols of this owner in earlier epochs of the network: files may be of those
+    /// too, for what is in them names its epoch. Not in the record.
+    #[borsh(skip)]
+    pub formerly: Vec<(Role, String)>,
 }
 
 /// Part in a network.
@@ -65,7 +69,16 @@ impl Owner {
             member: IdentityKey([0; 32]),
             role: Role::Validator,
             protocol: String::new(),
+            formerly: Vec::new(),
         }
+    }
+
+    /// Returns `true` if a file that says this of its owner is this one's.
+    fn accounts_for(&self, found: &Self) -> bool {
+        let parts = self.formerly.iter().cloned();
+        let mut parts = std::iter::once((self.role, self.protocol.clone())).chain(parts);
+        let is_same = self.network == found.network && self.member == found.member;
+        is_same && parts.any(|(role, protocol)| role == found.role && protocol == found.protocol)
     }
 
     /// The record of this owner for a file of this format.
@@ -121,7 +134,7 @@ impl OwnerRecord {
             let (file, found) = (place.to_owned(), self.format);
             return Err(StorageError::Format { file, found, expected: format });
         }
-        if self.owner != *owner && !mutants::active(Mutant::OpenForeign) {
+        if !owner.accounts_for(&self.owner) && !mutants::active(Mutant::OpenForeign) {
             return Err(StorageError::Foreign {
                 place: place.to_owned(),
                 owner: self.owner.to_string(),

@@ -17,7 +17,8 @@ use quorate_node::quotas::{AddressRates, RateLimit};
 use quorate_node::reload::outlive_hangups;
 use quorate_node::transport::Limits;
 use quorate_node::{
-    LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, descriptors, init_logging, keys,
+    Ending, LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, descriptors, init_logging,
+    keys,
 };
 use quorate_storage::StorageError;
 use quorate_types::{ReplicaId, Service};
@@ -211,21 +212,30 @@ impl Options {
         if self.exit_with_parent {
             end_with_parent(shutdown.clone());
         }
-        let built = service.build(genesis.clone()).map_err(Failure::usage)?;
-        let validator = self.start_validator(config, keys, built).map_err(fail)?;
-        let gateway = match genesis {
-            Some(genesis) => start_ethereum(config, &validator, (identity, rules), genesis)?,
-            None => self.start_gateway(config, &validator, (identity, rules))?,
-        };
-        if self.json {
-            output::json(&json!({
-                "id": validator.id(),
-                "address": validator.address().to_string(),
-                "http": validator.http_address().to_string(),
-                "gateway": gateway.as_ref().map(|gateway| gateway.address().to_string()),
-            }));
+        let mut is_first = true;
+        loop {
+            let built = service.build(genesis.clone()).map_err(Failure::usage)?;
+            let validator = self.start_validator(config, keys.clone(), built).map_err(fail)?;
+            let (identity, rules) = (Arc::clone(&identity), rules.clone());
+            let gateway = match &genesis {
+                Some(genesis) => {
+                    start_ethereum(config, &validator, (identity, rules), genesis.clone())?
+                }
+                None => self.start_gateway(config, &validator, (identity, rules))?,
+            };
+            if self.json && std::mem::take(&mut is_first) {
+                output::json(&json!({
+                    "id": validator.id(),
+                    "address": validator.address().to_string(),
+                    "http": validator.http_address().to_string(),
+                    "gateway": gateway.as_ref().map(|gateway| gateway.address().to_string()),
+                }));
+            }
+            match validator.wait(&shutdown).map_err(fail)? {
+                Ending::Stopped => return Ok(()),
+                Ending::NextEpoch => drop(gateway),
+            }
         }
-        validator.wait(&shutdown).map_err(fail)
     }
 
     /// Starts the gateway beside a validator or learner, where the configuration names one. It ends
@@ -237,12 +247,13 @@ impl Options {
         (identity, rules): (Arc<IdentitySecret>, DoorRules),
     ) -> Result<Option<Door>, Failure> {
         let Some(address) = config.gateway.clone() else { return Ok(None) };
-        let committee = config.load_committee().map_err(Failure::usage)?;
-        let learner = config.learner.then(|| LearnerAddress {
+        let committee = beside.epochs().committee();
+        let is_learner = !committee.contains(beside.id());
+        let learner = is_learner.then(|| LearnerAddress {
             identity: identity.public(),
             address: beside.address().to_string(),
         });
-        let first = if config.learner { ReplicaId(0) } else { beside.id() };
+        let first = if is_learner { ReplicaId(0) } else { beside.id() };
         let settings = GatewayConfig {
             access: self.access(config)?,
             rules,
@@ -250,7 +261,7 @@ impl Options {
             vouching: Some(identity),
             limits: RestLimits::default().with_connections(beside.descriptors().gateway),
             cut: beside.shown().metrics.cut_counter(CUT_REASON),
-            ..GatewayConfig::new(address, Arc::new(committee), first)
+            ..GatewayConfig::new(address, Arc::clone(committee), first)
         };
         let started = Gateway::start(&settings).map_err(|error| match error {
             GatewayError::Listen { .. } | GatewayError::Token(_) => Failure::usage(error),
@@ -352,11 +363,11 @@ fn start_ethereum(
     let (Some(address), Some(reading)) = (config.gateway.clone(), beside.reading()) else {
         return Ok(None);
     };
-    let committee = config.load_committee().map_err(Failure::usage)?;
+    let committee = beside.epochs().committee();
     let settings = EthereumConfig {
         address,
-        committee: Arc::new(committee),
-        first: if config.learner { ReplicaId(0) } else { beside.id() },
+        committee: Arc::clone(committee),
+        first: if !committee.contains(beside.id()) { ReplicaId(0) } else { beside.id() },
         vouching: identity,
         protocol: config.replica.protocol.to_string(),
         genesis: Arc::new(genesis),

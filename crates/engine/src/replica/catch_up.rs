@@ -110,6 +110,7 @@ impl Replica {
         }
         let last = request.height;
         if self.changes.stop().is_some_and(|stop| stop.height <= last) {
+            self.hand_overs.learner_is_there(learner);
             self.show_hand_over(to);
         }
         let shown = self.proven.get(&learner).copied().unwrap_or_default().next();
@@ -127,8 +128,10 @@ impl Replica {
     /// the asker must see it.
     fn read_blocks(&mut self, to: Peer, request: FetchBlocks, count: u64) {
         let first = if request.after.is_some() { request.height } else { request.height.next() };
+        // Those of an epoch before are none that an asker of this one could check.
+        let first = first.max(self.config.verifier.start().height().next());
         let last = self.schedule.decided().0.min(request.height.0.saturating_add(count));
-        let items = (first.0.max(1)..=last).map(|h| ReadItem::Decided(Height(h))).collect();
+        let items = (first.0..=last).map(|h| ReadItem::Decided(Height(h))).collect();
         self.read_for(Reading::Blocks(to, request, count), items);
     }
 
@@ -203,9 +206,12 @@ impl Replica {
         self.schedule.decided().0 - self.schedule.executed().0 > BACKLOG_MAX
     }
 
-    /// Blocks are not asked for while bodies are missing for many, or a snapshot is chosen.
+    /// Blocks are not asked for while bodies are missing for many, or a snapshot is chosen; nor by
+    /// who has yet to execute the epoch's last height: the next question says that it has.
     pub(super) fn is_sync_paused(&self) -> bool {
-        self.is_backlogged() || self.snapshots.target().is_some()
+        let is_ending =
+            self.changes.stop().is_some() && self.schedule.executed() < self.schedule.decided();
+        is_ending || self.is_backlogged() || self.snapshots.target().is_some()
     }
 
     pub(super) fn sync_due(&mut self, now: Time) {
@@ -259,11 +265,16 @@ impl Replica {
         }
     }
 
-    /// The next height is decided here, and nobody gives us its bodies; or the own state is wrong.
+    /// The next height is decided here, and nobody gives us its bodies; or the own state is wrong,
+    /// or ends before the epoch began.
     fn want_snapshot_if_stuck(&mut self, now: Time) {
-        if self.is_stuck() || self.execution.diverged().is_some() {
+        if self.cannot_execute() {
             self.snapshots.start(now);
         }
+    }
+
+    fn cannot_execute(&self) -> bool {
+        self.is_stuck() || self.execution.diverged().is_some() || self.schedule.has_gap()
     }
 
     fn is_stuck(&self) -> bool {
@@ -276,7 +287,7 @@ impl Replica {
 
     /// Returns `true` if what led to asking for a snapshot is still the case.
     fn needs_snapshot(&self) -> bool {
-        !self.sync.gone().is_empty() || self.is_stuck() || self.execution.diverged().is_some()
+        !self.sync.gone().is_empty() || self.cannot_execute()
     }
 
     pub(super) fn serve_snapshots(&mut self, to: Peer, above: Height) {
@@ -287,10 +298,14 @@ impl Replica {
     /// Each manifest beyond what was asked for goes out with the records that prove its height.
     pub(super) fn prove_snapshots(&mut self, to: Peer, above: Height, answer: ReadAnswer) {
         for bytes in answer.items.into_iter().filter_map(|(_, bytes)| bytes) {
-            let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.header.height > above)
-            else {
+            let begun = self.config.verifier.start().height();
+            let is_asked = |m: &Manifest| m.header.height > above && m.header.height >= begun;
+            let Some(manifest) = Manifest::decode(&bytes).filter(is_asked) else { continue };
+            if manifest.header.height == begun {
+                let proof = Vec::new();
+                self.send(to.into(), Message::Offer(Offer { manifest: bytes, proof }));
                 continue;
-            };
+            }
             let last = self
                 .schedule
                 .decided()
@@ -378,14 +393,14 @@ impl Replica {
         self.certifier.decided(&skipped);
         self.certifier.executed(&skipped);
         self.root = executed.root();
-        self.execution.resume(now, executed.header);
-        self.checkpoints.executed(now, &executed.header);
-        self.note_last(&executed.header);
         self.operations = executed.operations;
+        self.resume_at(now, &executed.header);
         self.durable = height;
         self.release();
         self.sync.jumped(now);
-        self.feed(now, Input::Installed(executed.decided.clone()));
+        if height > self.config.verifier.start().height() {
+            self.feed(now, Input::Installed(executed.decided.clone()));
+        }
     }
 }
 

@@ -49,7 +49,7 @@ impl Replica {
             self.effects.push_back(Effect::Persist(Record { kind: RecordKind::HandOver, bytes }));
         }
         // ★ Behind the record: the host carries no task out before that is durable.
-        if let Some(signed) = self.hand_overs.take_handed() {
+        if let Some(signed) = self.hand_overs.take_handed(now) {
             let file = self.changes.next_file().expect("the own hand-over names it").clone();
             let header = self.last.expect("the own hand-over is of it");
             let handed = Box::new(HandedOver { signed, header, file });
@@ -67,8 +67,9 @@ impl Replica {
         }
         match self.changes.next_file() {
             Some(file) => {
-                let (height, stop, file) = (stop.height, stop.block, file.digest());
-                self.hand_overs.ended(now, HandOver { height, stop, root, file });
+                let (height, stop) = (stop.height, stop.block);
+                let content = HandOver { height, stop, root, file: file.digest() };
+                self.hand_overs.ended(now, content, file);
             }
             None => {
                 let name = BodyRef::of_change(stop.change);

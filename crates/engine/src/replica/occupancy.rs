@@ -18,9 +18,9 @@ impl Replica {
             self.queries.occupancy(),
             self.checkpoints.occupancy(),
             self.changes.occupancy(),
-            self.hand_overs.occupancy(self.members()),
             Occupancy::new("shown_meanwhile", self.shown_meanwhile.len(), self.members()),
         ]);
+        all.extend(self.hand_overs.occupancy());
         all.extend(self.bodies.occupancy());
         all.extend(self.primary_delay.occupancy(self.members()));
         all.extend(self.execution.occupancy());

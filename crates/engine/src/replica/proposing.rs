@@ -32,7 +32,8 @@ impl Replica {
             if request.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
         let change = self.changes.due(request.height).filter(|_| !request.nothing);
         self.propose_at = later;
-        if bodies.is_empty() && change.is_none() && !request.at_once {
+        let owes_one = request.at_once || self.owes_first_height();
+        if bodies.is_empty() && change.is_none() && !owes_one {
             return;
         }
         let company = self.batching.waits(bodies.len(), request.concurrent);

@@ -1,5 +1,6 @@
 //! One replica at its surface: events in, effects out.
 
+mod beginning;
 mod changing;
 mod committee;
 mod dissemination;

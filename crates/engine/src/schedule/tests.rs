@@ -15,7 +15,7 @@ fn decide(schedule: &mut Schedule, height: u64) {
 #[test]
 fn heights_execute_in_order_a_few_at_a_time() {
     let mut schedule = Schedule::default();
-    schedule.resume(Height(10));
+    schedule.resume(Height(10), Height(0));
     for height in 11..31 {
         decide(&mut schedule, height);
     }

@@ -1,10 +1,12 @@
 //! Four replicas in virtual time, with a client and lossy links.
 
 use super::{client, committee, content, encoded, identity, request, voting};
-use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
+use crate::{EpochStart, Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
+use quorate_crypto::KeyCache;
 use quorate_types::machine::{
-    CombineOutcome, DecidedRecord, Executed, ReadAnswer, ReadItem, RecordKind, Recovery, Task,
+    CombineOutcome, DecidedRecord, Executed, ExecutedUpTo, ReadAnswer, ReadItem, RecordKind,
+    Recovery, Task,
 };
 use quorate_types::{
     BodyRef, ClientId, Effect, Event, HandedOver, Header, Height, Machine, Peer, Recipients,
@@ -56,6 +58,8 @@ pub(crate) struct Net {
     events: BTreeMap<(Time, u64), (usize, NetEvent)>,
     pub(crate) lost: Lost,
     pub(crate) sent: Vec<(usize, usize, Message)>,
+    /// How the present epoch began, if it is not the first.
+    pub(crate) begun_with: Option<HandedOver>,
 }
 
 impl Net {
@@ -71,7 +75,9 @@ impl Net {
     fn of(settings: &Settings, lost: Lost, asks: bool) -> Self {
         let member = |id| member(id, settings.clone(), asks);
         let (members, events) = ((0..4).map(member).collect(), BTreeMap::new());
-        let mut net = Self { now: Time(0), count: 0, members, events, lost, sent: Vec::new() };
+        let sent = Vec::new();
+        let mut net =
+            Self { now: Time(0), count: 0, members, events, lost, sent, begun_with: None };
         for id in 0..4 {
             net.members[id].replica.handle(Time(0), Event::Recovered(Box::default()));
             net.drain(id);
@@ -104,12 +110,53 @@ impl Net {
         member.replica = Replica::new(ReplicaConfig { verifier, signs: true, ..config });
         member.executed.clear();
         member.handed.clear();
-        // What the old process had under way went with it.
-        let is_message = |event: &NetEvent| matches!(event, NetEvent::Message(..));
-        self.events.retain(|_, (to, event)| *to != id || is_message(event));
+        self.end_process(id);
+        let member = &mut self.members[id];
         let height = |record: &DecidedRecord| record.height;
         let newest = recovery.decided.last().map_or(Height(0), height);
         member.appended.retain(|record| record.height <= newest);
+        member.replica.handle(self.now, Event::Recovered(Box::new(recovery)));
+        self.drain(id);
+    }
+
+    /// What a process had under way goes with it.
+    fn end_process(&mut self, id: usize) {
+        let is_message = |event: &NetEvent| matches!(event, NetEvent::Message(..));
+        self.events.retain(|_, (to, event)| *to != id || is_message(event));
+    }
+
+    /// Goes on to the next epoch with all that handed over and have yet to: each on its own disk,
+    /// with the state of the last height. What was on its way went with the connections.
+    pub(crate) fn begin_next(&mut self) {
+        self.events.clear();
+        for id in 0..self.members.len() {
+            let (handed, _) = self.members[id].handed.last().expect("it handed over").clone();
+            let mut recovery = self.disk(id);
+            recovery.executed = self.executed_at(&handed);
+            self.begin(id, &handed, recovery);
+        }
+    }
+
+    /// The state as the epoch before left it.
+    pub(crate) fn executed_at(&self, step: &HandedOver) -> Option<ExecutedUpTo> {
+        let decided = Bytes::from_static(b"of another family");
+        Some(ExecutedUpTo { header: step.header, decided, operations: 0, recent: Vec::new() })
+    }
+
+    /// Starts a member in the epoch that was handed over to, on this disk.
+    pub(crate) fn begin(&mut self, id: usize, handed: &HandedOver, recovery: Recovery) {
+        let next = handed.check(&committee(), KeyCache::Off).expect("a quorum handed over");
+        let start = EpochStart::after(next.network(), std::slice::from_ref(handed));
+        let mut settings = Settings::default();
+        settings.agree(&handed.file.settings).expect("known settings");
+        let verifier = Arc::new(Verifier::starting(Arc::new(next), &settings, start));
+        self.begun_with = Some(handed.clone());
+        self.end_process(id);
+        let member = &mut self.members[id];
+        let config = member.replica.config().clone();
+        member.verifier = Arc::clone(&verifier);
+        member.replica = Replica::new(ReplicaConfig { verifier, settings, ..config });
+        member.handed.clear();
         member.replica.handle(self.now, Event::Recovered(Box::new(recovery)));
         self.drain(id);
     }
@@ -305,6 +352,10 @@ impl Net {
 impl Member {
     pub(crate) fn id(&self) -> ReplicaId {
         self.replica.status().id
+    }
+
+    pub(crate) fn record(&self, kind: RecordKind) -> Option<Bytes> {
+        self.records.get(&kind).cloned()
     }
 
     fn read(&self, item: ReadItem) -> Option<Bytes> {

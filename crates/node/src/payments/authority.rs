@@ -233,6 +233,7 @@ impl Origin {
     /// Owner of this shard's folders.
     fn owner(&self, keys: &KeyFile) -> Owner {
         Owner {
+            formerly: Vec::new(),
             network: self.network.id(),
             member: keys.identity.public(),
             role: Role::Shard(self.shard),

@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use crate::tls::Dialer;
 use crate::transport::Limits;
 use crate::transport::frames::FrameReader;
-use crate::transport::hello::Hello;
+use crate::transport::hello::{ANY_EPOCH, Hello};
 use crate::transport::outbound::{Backoff, dial};
 use crate::transport::outbox::{Full, Outbox, drain};
 use borsh::BorshDeserialize;
@@ -125,7 +125,7 @@ pub(super) fn open_links(
             peer,
             address: address.to_owned(),
             tls: dialer.to(*key)?,
-            hello: Hello::new(network.id(), Lane::Client),
+            hello: Hello::new((network.id(), ANY_EPOCH), Lane::Client),
             outbox: Arc::new(outbox),
             up: Arc::default(),
             metrics: Arc::clone(&metrics),

@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use crate::tls;
 use crate::transport::Limits;
 use crate::transport::frames::{Cut, FrameReader};
-use crate::transport::hello::{self, Answer};
+use crate::transport::hello::{self, ANY_EPOCH, Answer};
 use crate::transport::outbox::{Full, Outbox, drain};
 use bytes::Bytes;
 use crossbeam_channel::Sender;
@@ -139,7 +139,7 @@ impl Server {
             .filter(|_| tls::speaks_quorate(connection))
             .ok_or_else(|| io::Error::other("not a peer of this protocol"))?;
         let peer = Peer::Client(ClientId(key));
-        match hello::receive(&mut stream, self.network, peer).await? {
+        match hello::receive(&mut stream, (self.network, ANY_EPOCH), peer).await? {
             Ok(_) => Ok(stream),
             Err(refusal) => {
                 send(&mut stream, refusal).await?;

@@ -83,7 +83,7 @@ impl Detour {
         handshake_max: Duration,
     ) -> io::Result<RelayedStream> {
         let through = async {
-            let ask = Ask { network: hello.network, to };
+            let ask = Ask { network: hello.network, epoch: hello.epoch, to };
             let tls_to_it = Arc::clone(&self.tls);
             let near = open(&self.address, tls_to_it, &ask.encode(), handshake_max).await?;
             let mut stream = TlsConnector::from(tls).connect(tls::no_name(), near).await?;

@@ -6,14 +6,14 @@
 //! arrived to the caller where they would decode and check it.
 
 use super::frames::IngressContext;
-use super::inbound::{Listener, Peers};
+use super::inbound::{HasState, Listener, Peers};
 use super::outbound::{MadeUp, member_links};
 use super::{Limits, Network};
 use crate::clients::ClientDoor;
 use crate::metrics::Metrics;
 use crate::pool::{MessageSink, Pool};
 use crate::validator::{bind, start_runtime};
-use crate::{NodeConfig, NodeError, keys, tls};
+use crate::{Epochs, NodeConfig, NodeError, keys, tls};
 use quorate_engine::{Incoming, Verifier};
 use quorate_types::{Peer, ReplicaId, Verified};
 use std::fmt;
@@ -41,9 +41,9 @@ impl Endpoint {
     /// When a file is refused, the address is taken, or the system gives no threads.
     pub fn start(config: &NodeConfig, heard: Heard) -> Result<Self, NodeError> {
         let keys = keys::load(config, &mut |_| None)?;
-        let committee = Arc::new(config.load_committee()?);
-        let file = config.read_committee_file()?;
-        let id = keys::member_of(config, &committee, &file, &keys.public())?;
+        let epochs = Arc::new(Epochs::open(config)?);
+        let committee = Arc::clone(epochs.committee());
+        let id = keys::member_of(config, &committee, epochs.file(), &keys.public())?;
         let (metrics, limits) = (Arc::new(Metrics::new()), Limits::default());
         let network = Arc::new(Network::new(id, committee.size(), Arc::clone(&metrics)));
         let verifier = Verifier::new(Arc::clone(&committee), &config.replica);
@@ -66,7 +66,13 @@ impl Endpoint {
         }
         let tls = tls::listener(&keys.identity)?;
         let clients = Arc::new(ClientDoor::open());
-        let peers = Peers { committee, learners: config.learner_ids(), clients };
+        let peers = Peers {
+            committee,
+            learners: config.learner_ids(),
+            clients,
+            epochs,
+            has_state: HasState(Arc::new(|| false)),
+        };
         runtime.spawn(Listener::new(tls, peers, Arc::clone(&network), ingress).run(socket));
         Ok(Self { id, network, runtime: Some(runtime) })
     }

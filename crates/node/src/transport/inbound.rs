@@ -1,7 +1,7 @@
 //! Accepting: who is at the other end, and whether they may stay.
 
 use super::frames::IngressContext;
-use super::hello::{self, Answer, Asked};
+use super::hello::{self, Answer, Asked, Ended};
 use super::outbound::DIRECT_EVERY;
 use super::outbox::{Outbox, drain};
 use super::relay::{self, RELAYED_MAX, Relayed};
@@ -9,6 +9,7 @@ use super::{Limits, MEMBER_LANES, Network};
 use crate::clients::ClientDoor;
 use crate::connections::{AcceptedStream, Acceptor, ConnectionHandle};
 use crate::connections::{ConnectionLimiter, ConnectionLimits};
+use crate::epochs::Epochs;
 use crate::metrics::{self, lane_name};
 use crate::quotas::{ClientQuotas, SessionPlace};
 use crate::tls;
@@ -16,9 +17,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::IdentityKey;
 use quorate_engine::refuse_unchecked;
-use quorate_types::{ClientId, Committee, Lane, Peer, ReplicaId};
+use quorate_types::{ClientId, Committee, Epoch, Lane, Peer, ReplicaId};
 use rustls::ServerConfig;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,6 +47,16 @@ struct Newcomer {
     by: Option<IdentityKey>,
 }
 
+/// Tells whether a host has the state with which its epoch began.
+#[derive(Clone)]
+pub struct HasState(pub Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for HasState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HasState({})", (self.0)())
+    }
+}
+
 /// Members and learners that are known by their keys, and who else is let in.
 #[derive(Clone, Debug)]
 pub struct Peers {
@@ -54,6 +66,10 @@ pub struct Peers {
     pub learners: BTreeSet<ClientId>,
     /// Clients that are let in.
     pub clients: Arc<ClientDoor>,
+    /// The way to this epoch, for whoever comes from an earlier one.
+    pub epochs: Arc<Epochs>,
+    /// Whether the state with which this epoch began is here.
+    pub has_state: HasState,
 }
 
 impl Peers {
@@ -144,8 +160,13 @@ impl Listener {
             let is_relayed = relay::take_mark(&mut tcp).await?;
             let mut stream = self.tls.accept(tcp).await?;
             let peer = self.identify(&stream)?;
-            let network = self.peers.committee.network();
-            let asked = hello::receive_asked(&mut stream, network, peer).await?;
+            let committee = &self.peers.committee;
+            let at = (committee.network(), committee.epoch());
+            let asked = hello::receive_asked(&mut stream, at, peer).await?;
+            if let Ok(Asked::Elsewhere(epoch)) = asked {
+                self.answer_elsewhere(&mut stream, epoch).await?;
+                return Err(io::Error::other(format!("{peer:?} is in {epoch}")));
+            }
             let admit = |asked| Ok((asked, self.admit(peer, asked, is_relayed)?));
             match asked.and_then(admit) {
                 Ok((asked, by)) => Ok(Newcomer { stream, peer, asked, is_relayed, by }),
@@ -159,6 +180,16 @@ impl Listener {
             Ok(result) => result,
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "a slow handshake")),
         }
+    }
+
+    /// Shows whoever is in an earlier epoch how that ended.
+    async fn answer_elsewhere(&self, stream: &mut PeerStream, epoch: Epoch) -> io::Result<()> {
+        let Some(step) = self.peers.epochs.step_after(epoch) else {
+            return send_answer(stream, Answer::EarlierEpoch).await;
+        };
+        send_answer(stream, Answer::LaterEpoch).await?;
+        stream.write_all(&Ended::encode((self.peers.has_state.0)(), step)).await?;
+        stream.flush().await
     }
 
     /// Key by which a client is let in; `None` for members and learners, who need none.
@@ -203,7 +234,7 @@ impl Listener {
         let lane = match (asked, peer) {
             (Asked::Lane(hello), _) => hello.lane,
             (Asked::Relay(to), Peer::Replica(from)) => return self.relay(stream, from, to).await,
-            (Asked::Relay(_), _) => return,
+            (Asked::Relay(_) | Asked::Elsewhere(_), _) => return,
         };
         tracing::debug!(?peer, lane = lane_name(lane), "accepted");
         match peer {

@@ -4,7 +4,7 @@ use super::cuts::Cuts;
 use super::detour::{Detour, DetourTurns, Detours, Over, RelayedStream};
 use super::emulated::{self, DelayedReader, Ways};
 use super::frames::IngressContext;
-use super::hello::{Answer, Hello, TurnedAway};
+use super::hello::{Answer, Ended, Hello, TurnedAway};
 use super::opening::open;
 use super::outbox::{Outbox, drain};
 use super::{LEARNER_LANE, Network};
@@ -60,6 +60,9 @@ pub async fn dial(
 /// Told of a member whenever a connection to it is up.
 pub type OnConnect = Arc<dyn Fn(ReplicaId) + Send + Sync>;
 
+/// Told how the own epoch ended, by a member that is in a later one; unchecked.
+pub type OnLater = Arc<dyn Fn(ReplicaId, &Ended) + Send + Sync>;
+
 /// Connection that is kept up, with the queue that it sends.
 #[derive(Clone)]
 pub struct Link {
@@ -95,6 +98,8 @@ pub struct Link {
     pub cuts: Cuts,
     /// What becomes of a client's attempts, for whoever waits for its answers.
     pub refusals: Option<Arc<Refusals>>,
+    /// Whom to tell when a peer is in a later epoch.
+    pub on_later: Option<OnLater>,
 }
 
 /// Members that do not let a client in.
@@ -118,7 +123,7 @@ impl Refusals {
         self.reason.subscribe()
     }
 
-    fn note(&self, member: ReplicaId, refusal: Option<TurnedAway>) {
+    fn note(&self, member: ReplicaId, refusal: Option<&TurnedAway>) {
         let refusal = refusal.filter(|refusal| refusal.answer == Answer::NotListed);
         if !self.committee.contains(member) {
             return;
@@ -224,7 +229,7 @@ impl Link {
         result: io::Result<TlsStream<TcpStream>>,
         is_reported: &mut bool,
     ) -> Option<Opened> {
-        self.note_refusal(result.as_ref().err().and_then(TurnedAway::of));
+        self.note_refusal(result.as_ref().err().and_then(TurnedAway::of).as_ref());
         match result {
             Ok(stream) => Some(Opened::Directly(Box::new(stream))),
             Err(error) => {
@@ -304,7 +309,11 @@ impl Link {
         }
     }
 
-    fn note_refusal(&self, refusal: Option<TurnedAway>) {
+    fn note_refusal(&self, refusal: Option<&TurnedAway>) {
+        let ended = refusal.and_then(|refusal| refusal.ended.as_ref());
+        if let Some((tell, ended)) = self.on_later.as_ref().zip(ended) {
+            tell(self.peer, ended);
+        }
         self.refusals.iter().for_each(|refusals| refusals.note(self.peer, refusal));
     }
 
@@ -417,7 +426,7 @@ pub fn member_links(
                 peer,
                 address: address.to_owned(),
                 tls: Arc::clone(&tls),
-                hello: Hello::new(committee.network(), lane),
+                hello: Hello::to(committee, lane),
                 outbox,
                 up,
                 replies: answers.cloned(),
@@ -429,6 +438,7 @@ pub fn member_links(
                 over,
                 cuts: made_up.cuts.clone(),
                 refusals: None,
+                on_later: None,
             });
         }
     }

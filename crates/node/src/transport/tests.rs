@@ -7,13 +7,13 @@ use crate::log::Outgoing;
 use crate::tls::{self, Dialer};
 use bytes::Bytes;
 use quorate_crypto::{IdentityKey, IdentitySecret};
-use quorate_types::NetworkId;
+use quorate_types::{Epoch, NetworkId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-pub(super) const NETWORK: NetworkId = NetworkId([5; 32]);
+pub(super) const NETWORK: (NetworkId, Epoch) = (NetworkId([5; 32]), Epoch(1));
 
 pub(super) fn network() -> Network {
     Network::new(ReplicaId(1), 4, Arc::new(Metrics::new()))
@@ -97,6 +97,7 @@ pub(super) fn votes_to_first(
         over,
         cuts: Cuts::default(),
         refusals: None,
+        on_later: None,
     }
 }
 

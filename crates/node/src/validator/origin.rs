@@ -12,7 +12,7 @@ use crate::quotas::{AddressRates, RateLimit};
 #[cfg(feature = "liar")]
 use crate::threads::Threads;
 use crate::transport::Network;
-use crate::{ClientPolicy, NodeConfig, NodeError, keys};
+use crate::{ClientPolicy, Epochs, NodeConfig, NodeError, keys};
 use arc_swap::ArcSwap;
 use quorate_crypto::KeyFile;
 use quorate_engine::{ReplicaConfig, Status, Verifier};
@@ -27,6 +27,9 @@ use std::time::Instant;
 
 /// Configuration, committee and keys, as the files state them.
 pub(super) struct Origin {
+    /// The configuration as the committee file in force has it.
+    pub(super) config: NodeConfig,
+    pub(super) epochs: Arc<Epochs>,
     pub(super) id: ReplicaId,
     pub(super) keys: KeyFile,
     pub(super) committee: Arc<Committee>,
@@ -71,23 +74,26 @@ impl Origin {
         service: &dyn Service,
     ) -> Result<Self, NodeError> {
         let wall = WallClock::read(Clock::start());
-        let committee = Arc::new(config.load_committee()?);
-        let file = config.read_committee_file()?;
-        let id = keys::place_of(config, &committee, &file, &keys.public())?;
+        let epochs = Arc::new(Epochs::open(config)?);
+        let config = epochs.configure(config, &keys.identity.public())?;
+        let committee = Arc::clone(epochs.committee());
+        let id = keys::place_of(&config, &committee, epochs.file(), &keys.public())?;
         if service.name() != config.service {
             return Err(NodeError::OtherService {
                 configured: config.service.clone(),
                 provided: service.name().to_owned(),
             });
         }
-        let verifier = Verifier::new(Arc::clone(&committee), &config.replica)
+        let verifier = Verifier::starting(Arc::clone(&committee), &config.replica, epochs.start())
             .with_preparation(service.preparation())
-            .with_admission(admission(config, service)?);
-        let clients = Arc::new(ClientDoor::of(config, &committee)?);
+            .with_admission(admission(&config, service)?);
+        let clients = Arc::new(ClientDoor::of(&config, &committee)?);
         let emulation = config.topology(committee.size())?;
         let verifier = Arc::new(verifier);
-        let learners = config.learner_ids();
+        let mut learners = config.learner_ids();
+        learners.extend(epochs.former_members());
         Ok(Self {
+            epochs,
             id,
             keys,
             committee,
@@ -97,7 +103,8 @@ impl Origin {
             cut_links: config.cut_links.clone(),
             learners,
             clients,
-            status_rules: status_rules(config)?,
+            status_rules: status_rules(&config)?,
+            config,
             #[cfg(feature = "liar")]
             voice: None,
         })
@@ -121,8 +128,10 @@ impl Origin {
     }
 
     /// Owner of everything in the data folder.
-    pub(super) fn owner(&self, config: &NodeConfig) -> Owner {
+    pub(super) fn owner(&self) -> Owner {
+        let config = &self.config;
         Owner {
+            formerly: self.epochs.former_parts(&self.keys.identity.public()),
             network: self.committee.network(),
             member: self.keys.identity.public(),
             role: if config.learner { Role::Learner } else { Role::Validator },
@@ -130,20 +139,21 @@ impl Origin {
         }
     }
 
-    pub(super) fn replica(&self, config: &NodeConfig, signs: bool) -> ReplicaConfig {
+    pub(super) fn replica(&self, signs: bool) -> ReplicaConfig {
         ReplicaConfig {
             id: self.id,
             identity: Arc::new(self.keys.identity.clone()),
             voting: Arc::new(self.keys.voting.clone()),
             verifier: Arc::clone(&self.verifier),
-            settings: config.replica.clone(),
+            settings: self.config.replica.clone(),
             wall_origin_ms: self.wall.origin_ms(),
             signs,
             asks_witnesses: !self.lies(),
         }
     }
 
-    pub(super) fn shown(&self, config: &NodeConfig, stores: &Stores) -> Shown {
+    pub(super) fn shown(&self, stores: &Stores) -> Shown {
+        let config = &self.config;
         let metrics = Arc::new(Metrics::new());
         let network = Network::new(self.id, self.committee.size(), Arc::clone(&metrics));
         let status = Status { id: self.id, signs: stores.signs, ..Status::default() };
@@ -167,6 +177,7 @@ impl Origin {
             summary: Summary {
                 version: env!("CARGO_PKG_VERSION"),
                 network: network_id,
+                epoch: self.epochs.epoch().0,
                 members: self.committee.size(),
                 weight_total: self.committee.weights().total(),
                 quorum: self.committee.quorum(),

@@ -8,6 +8,7 @@ const FORMAT: u32 = 3;
 
 fn owner() -> Owner {
     Owner {
+        formerly: Vec::new(),
         network: NetworkId([0xab; 32]),
         member: IdentityKey([0xcd; 32]),
         role: Role::Validator,

@@ -120,7 +120,7 @@ impl Host {
         let client = Client::connect(&ClientConfig::new(Arc::new(committee), vec![session]))
             .map_err(Failure::run)?;
         let stopping = shutdown.clone();
-        let run = move || validator.wait(&stopping);
+        let run = move || validator.wait(&stopping).map(drop);
         let validator =
             Builder::new().name("validator".to_owned()).spawn(run).map_err(Failure::run)?;
         Ok(Self { told, client, shutdown, validator })

@@ -1,0 +1,128 @@
+//! The next epoch, from what was handed over.
+
+use crate::epoch_start::EpochStart;
+use crate::testing::net::{ALL, Net};
+use crate::testing::{committee, signed_change_to};
+use crate::{Message, Settings};
+use quorate_consensus::ProtocolKind;
+use quorate_crypto::mutants::{Mutant, assert_noticed};
+use quorate_types::machine::{RecordKind, Recovery};
+use quorate_types::{AgreedSettings, HandedOver, Height};
+
+/// A committee of this protocol that served, ended its epoch for one of another protocol, and began
+/// that; with the last height of the first.
+fn begun((before, after): (ProtocolKind, ProtocolKind)) -> (Net, Height) {
+    let settings = Settings { protocol: before, ..Settings::default() };
+    let mut net = Net::new(&settings, |_, _, _| false);
+    net.serve(3, &ALL);
+    let next = AgreedSettings { protocol: after.to_string(), ..AgreedSettings::default() };
+    net.bring(1, &signed_change_to(next, 1, 1_000));
+    net.run_until(|net| net.members.iter().all(|member| !member.handed.is_empty()));
+    let last = net.members[0].handed[0].0.header.height;
+    net.begin_next();
+    (net, last)
+}
+
+fn has_executed(net: &Net, height: Height) -> bool {
+    net.statuses().iter().all(|status| status.executed >= height)
+}
+
+/// Whatever the protocols are, heights go on where the last one was, first of all with one of
+/// nobody's bodies; and what clients send is executed.
+#[test]
+fn every_protocol_follows_every_other() {
+    for before in ProtocolKind::ALL {
+        for after in ProtocolKind::ALL {
+            let (mut net, last) = begun((before, after));
+            net.run_until(|net| has_executed(net, last.next()));
+            assert_eq!(net.executed(0).len(), 3, "{before} to {after}: nobody sent anything more");
+            net.serve_from(100, 3, &ALL);
+            let heights: Vec<u64> = net.members[0].appended.iter().map(|it| it.height.0).collect();
+            let expected: Vec<u64> = (1..=heights.len() as u64).collect();
+            assert_eq!(heights, expected, "{before} to {after}");
+        }
+    }
+}
+
+/// ★ Promises of the epoch before are none of this one's: a member that still has them begins, and
+/// one whose records are of no epoch of this network does not.
+fn check_former_promises_are_left(protocol: ProtocolKind) {
+    let (mut net, last) = begun((protocol, protocol));
+    net.run_until(|net| has_executed(net, last.next()));
+    net.serve_from(100, 1, &ALL);
+}
+
+#[test]
+fn former_promises_are_left() {
+    check_former_promises_are_left(ProtocolKind::Jolteon);
+    check_former_promises_are_left(ProtocolKind::Sbft);
+}
+
+#[test]
+fn acting_on_former_promises_is_noticed() {
+    assert_noticed(Mutant::RecoverFormerEpoch, || {
+        check_former_promises_are_left(ProtocolKind::Pbft);
+    });
+}
+
+/// A restart inside the second epoch keeps its own promises and bodies.
+#[test]
+fn a_restart_in_the_next_epoch_goes_on() {
+    for protocol in [ProtocolKind::Jolteon, ProtocolKind::Pbft] {
+        let (mut net, last) = begun((ProtocolKind::Jolteon, protocol));
+        net.serve_from(100, 3, &ALL);
+        let step = HandedOver::clone(&handed_again(&net, last));
+        let disk = net.disk(2);
+        let kept = disk.decided.len();
+        net.begin(2, &step, Recovery { executed: net.executed_at(&step), ..disk });
+        net.run_until(|net| net.statuses()[2].executed.0 >= kept as u64);
+        net.serve_from(200, 1, &[0, 1, 3]);
+    }
+}
+
+fn handed_again(net: &Net, last: Height) -> HandedOver {
+    let step = net.begun_with.clone().expect("the second epoch");
+    assert_eq!(step.header.height, last);
+    step
+}
+
+/// Who begins without the state asks for a snapshot, orders meanwhile and executes nothing.
+#[test]
+fn without_the_state_it_fetches_a_snapshot() {
+    let (mut net, last) = begun((ProtocolKind::Jolteon, ProtocolKind::Pbft));
+    let step = handed_again(&net, last);
+    net.begin(3, &step, Recovery::default());
+    net.serve_from(100, 2, &[0, 1, 2]);
+    let status = &net.statuses()[3];
+    assert_eq!(status.executed, Height(0));
+    assert!(status.decided > last, "it takes part");
+    assert!(net.sent.iter().any(|(from, _, message)| {
+        *from == 3 && matches!(message, Message::FetchSnapshots(Height(0)))
+    }));
+}
+
+/// The hand-overs of other epochs, and records that name none, are no promises of this one.
+#[test]
+fn what_is_of_no_epoch_before_stays() {
+    let (net, last) = begun((ProtocolKind::Jolteon, ProtocolKind::Pbft));
+    let step = handed_again(&net, last);
+    let start = EpochStart::after(committee().network(), &[step]);
+    let former = committee().epoch_id().0.to_vec();
+    let unknown = vec![7; 40];
+    let recovery = |record: &Vec<u8>| Recovery {
+        safety: Some(record.clone().into()),
+        slots: vec![record.clone().into()],
+        ..Recovery::default()
+    };
+    assert_eq!(start.own_part(recovery(&former)), Recovery::default());
+    assert_eq!(start.own_part(recovery(&unknown)), recovery(&unknown));
+    let record = net.members[0].record(RecordKind::HandOver);
+    assert!(record.is_some());
+    let recovery = Recovery { hand_over: record, ..Recovery::default() };
+    assert_eq!(start.own_part(recovery.clone()), Recovery::default());
+    assert_eq!(
+        EpochStart::default().own_part(recovery.clone()),
+        recovery,
+        "the first epoch ends so"
+    );
+}

@@ -1,0 +1,208 @@
+//! The epochs of a network as far as this host knows them: the founding committee file that its
+//! configuration names, and the hand-overs since, one file each in `epochs` of its data folder.
+//!
+//! They are kept for ever: whoever comes with an earlier epoch is shown the way to this one, and
+//! receipts of long ago verify over them. Each is checked against the committee before it whenever
+//! they are read, so that a folder from elsewhere is as good as one's own.
+//!
+//! ★ Nothing is signed in an epoch before the hand-over to it is durable here.
+
+use crate::config::ConfigError;
+use crate::{NodeConfig, NodeError, durable};
+use quorate_crypto::{IdentityKey, KeyCache};
+use quorate_engine::EpochStart;
+use quorate_storage::Role;
+use quorate_types::{ClientId, Committee, CommitteeFile, Epoch, HandedOver, HandedOverError};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the folder in the data folder.
+const FOLDER: &str = "epochs";
+/// Ending of a hand-over's file.
+const ENDING: &str = "handover";
+
+/// Epochs up to the one in force.
+#[derive(Clone, Debug)]
+pub struct Epochs {
+    folder: PathBuf,
+    founding: CommitteeFile,
+    steps: Vec<HandedOver>,
+    committees: Vec<Arc<Committee>>,
+    cache: KeyCache,
+}
+
+impl Epochs {
+    /// The epochs that a validator's or learner's files lead through.
+    ///
+    /// # Errors
+    /// When a file is not readable, or breaks a rule.
+    pub fn open(config: &NodeConfig) -> Result<Self, NodeError> {
+        let folder = config.data_dir.join(FOLDER);
+        let (founding, first) = (config.read_committee_file()?, config.load_committee()?);
+        let cache = config.replica.comparison.key_cache;
+        let committees = vec![Arc::new(first)];
+        let mut epochs = Self { folder, founding, steps: Vec::new(), committees, cache };
+        while let Some(step) = epochs.read_next()? {
+            epochs.append(step).map_err(|reason| epochs.refused(reason))?;
+        }
+        Ok(epochs)
+    }
+
+    fn read_next(&self) -> Result<Option<HandedOver>, NodeError> {
+        let path = self.path_after(self.epoch());
+        match std::fs::read(&path) {
+            Ok(bytes) => HandedOver::decode(&bytes).map(Some).map_err(|error| self.refused(error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(NodeError::HandOverFile { action: "read", path, source }),
+        }
+    }
+
+    fn refused(&self, reason: HandedOverError) -> NodeError {
+        NodeError::HandOver { path: self.path_after(self.epoch()), reason }
+    }
+
+    fn append(&mut self, step: HandedOver) -> Result<(), HandedOverError> {
+        let next = step.check(self.committee(), self.cache)?;
+        self.committees.push(Arc::new(next));
+        self.steps.push(step);
+        Ok(())
+    }
+
+    /// Checks that this is how the epoch in force ends.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn check(&self, step: &HandedOver) -> Result<(), HandedOverError> {
+        step.check(self.committee(), self.cache).map(drop)
+    }
+
+    /// ★ Begins the next epoch: durably, and before anything else is done in it.
+    ///
+    /// # Errors
+    /// When it breaks a rule, or cannot be written.
+    pub fn begin(&mut self, step: HandedOver) -> Result<(), NodeError> {
+        let (path, bytes) = (self.path_after(self.epoch()), step.encode());
+        self.append(step).map_err(|error| self.refused(error))?;
+        let failed = |path: &Path, source| {
+            let path = path.to_owned();
+            NodeError::HandOverFile { action: "write", path, source }
+        };
+        std::fs::create_dir_all(&self.folder).map_err(|source| failed(&self.folder, source))?;
+        durable::sync_folder_of(&self.folder).map_err(|source| failed(&self.folder, source))?;
+        durable::replace(&path, &bytes).map_err(|source| failed(&path, source))
+    }
+
+    fn path_after(&self, epoch: Epoch) -> PathBuf {
+        self.folder.join(format!("{:08}.{ENDING}", epoch.0))
+    }
+
+    /// Number of the epoch in force.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.committee().epoch()
+    }
+
+    /// Committee in force.
+    ///
+    /// # Panics
+    /// Never: there is one from the beginning.
+    #[must_use]
+    pub fn committee(&self) -> &Arc<Committee> {
+        self.committees.last().expect("the first is there")
+    }
+
+    /// Committee file in force.
+    #[must_use]
+    pub fn file(&self) -> &CommitteeFile {
+        self.steps.last().map_or(&self.founding, |step| &step.file)
+    }
+
+    /// All committees, the founding one first.
+    #[must_use]
+    pub fn committees(&self) -> &[Arc<Committee>] {
+        &self.committees
+    }
+
+    /// Hand-overs since the beginning.
+    #[must_use]
+    pub fn steps(&self) -> &[HandedOver] {
+        &self.steps
+    }
+
+    /// How this epoch of the network ended, if it has.
+    #[must_use]
+    pub fn step_after(&self, epoch: Epoch) -> Option<&HandedOver> {
+        let first = self.committees.first().expect("the first is there").epoch();
+        let index = usize::try_from(epoch.0.checked_sub(first.0)?).ok()?;
+        self.steps.get(index)
+    }
+
+    /// How the epoch in force began.
+    #[must_use]
+    pub fn start(&self) -> EpochStart {
+        EpochStart::after(self.committee().network(), &self.steps)
+    }
+
+    /// The configuration as the file in force has it: its settings, and whether the owner of this
+    /// key is a member. In the founding epoch that is for the configuration to say.
+    ///
+    /// # Errors
+    /// When this program does not know the file's settings.
+    pub fn configure(
+        &self,
+        config: &NodeConfig,
+        key: &IdentityKey,
+    ) -> Result<NodeConfig, NodeError> {
+        let mut config = config.clone();
+        if self.steps.is_empty() {
+            return Ok(config);
+        }
+        let unknown = |source| {
+            let path = self.path_after(Epoch(self.epoch().0.saturating_sub(1)));
+            NodeError::Config(ConfigError::Unknown { path, source })
+        };
+        config.agree(&self.file().settings).map_err(unknown)?;
+        config.learner = self.committee().find(key).is_none();
+        if config.listen.is_none() {
+            config.listen = self.last_address(key).filter(|_| config.learner);
+        }
+        Ok(config)
+    }
+
+    /// Address of this key's owner when it was a member last.
+    fn last_address(&self, key: &IdentityKey) -> Option<String> {
+        let places = self.committees.iter().rev();
+        let mut found = places.filter_map(|committee| committee.address(committee.find(key)?));
+        found.next().map(ToOwned::to_owned)
+    }
+
+    /// Members of earlier epochs that are none now: they follow as learners.
+    #[must_use]
+    pub fn former_members(&self) -> BTreeSet<ClientId> {
+        let former = self.committees.iter().flat_map(|committee| {
+            committee.members().filter_map(|member| committee.identity(member))
+        });
+        former
+            .filter(|key| self.committee().find(key).is_none())
+            .map(|key| ClientId(*key))
+            .collect()
+    }
+
+    /// Parts that the owner of this key had in the epochs before this one, and their protocols:
+    /// what the files in its folder may say.
+    pub(crate) fn former_parts(&self, key: &IdentityKey) -> Vec<(Role, String)> {
+        let files = std::iter::once(&self.founding).chain(self.steps.iter().map(|s| &s.file));
+        let earlier = self.committees.iter().zip(files).take(self.steps.len());
+        let part = |(committee, file): (&Arc<Committee>, &CommitteeFile)| {
+            let is_member = committee.find(key).is_some();
+            let role = if is_member { Role::Validator } else { Role::Learner };
+            (role, file.settings.protocol.clone())
+        };
+        earlier.map(part).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! From the end of one epoch to the next, at a host.
+//!
+//! | the own replica | a member in a later epoch shows how this one ended | then |
+//! |---|---|---|
+//! | has executed it, and holds the hand-over | | on to the next epoch, with the state |
+//! | the same, and is no member of the next | until a quorum of the next has the state | on to the next, as a learner |
+//! | is not there | and it verifies | on after a view timeout, to fetch a snapshot there |
+
+use super::origin::Origin;
+use crate::NodeError;
+use crate::epochs::Epochs;
+use crate::tls::Dialer;
+use crate::transport::Limits;
+use crate::transport::hello::{Ended, Hello, TurnedAway};
+use crate::transport::outbound::{OnLater, dial};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyCache};
+use quorate_types::{Committee, HandedOver, Lane, ReplicaId};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+/// Time between two rounds of asking the next members whether they have begun.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+
+/// Word of the end of an epoch.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// The own replica handed over: its state is what the next epoch begins with, durably.
+    Own(Box<HandedOver>),
+    /// A member that is in a later epoch says how this one ended; unchecked.
+    Shown(ReplicaId, Box<Ended>),
+    /// The next epoch's member of this index has begun it, with the state.
+    Entered(usize),
+}
+
+/// What a host knows of the end of its epoch.
+pub(super) struct Succession {
+    epochs: Arc<Epochs>,
+    identity: IdentitySecret,
+    /// How long the own replica may take once others have gone on.
+    patience: Duration,
+    sender: Sender<News>,
+    pub(super) news: Receiver<News>,
+    /// How the epoch ended, and since when that is known.
+    step: Option<(HandedOver, Instant)>,
+    /// The own replica has the state.
+    is_own: bool,
+    /// The next committee, while this host stays for it.
+    awaited: Option<Awaited>,
+}
+
+/// The next epoch's members, of whom a quorum must have begun it before this host leaves.
+struct Awaited {
+    committee: Arc<Committee>,
+    entered: Bitmap,
+}
+
+impl Succession {
+    pub(super) fn new(origin: &Origin) -> Self {
+        let (sender, news) = unbounded();
+        Self {
+            epochs: Arc::clone(&origin.epochs),
+            identity: origin.keys.identity.clone(),
+            patience: origin.config.replica.timeout(),
+            sender,
+            news,
+            step: None,
+            is_own: false,
+            awaited: None,
+        }
+    }
+
+    pub(super) fn epochs(&self) -> &Arc<Epochs> {
+        &self.epochs
+    }
+
+    /// Where the execution says that the own replica has handed over.
+    pub(super) fn own(&self) -> Sender<News> {
+        self.sender.clone()
+    }
+
+    /// Where links say that a peer is in a later epoch.
+    pub(super) fn shown(&self) -> OnLater {
+        let sender = self.sender.clone();
+        Arc::new(move |member, ended| {
+            let _ = sender.send(News::Shown(member, Box::new(ended.clone())));
+        })
+    }
+
+    /// Takes in what became known.
+    pub(super) fn hear(&mut self, news: News) {
+        match news {
+            News::Own(step) if self.is_own => drop(step),
+            News::Own(step) => (self.step, self.is_own) = (Some((*step, Instant::now())), true),
+            News::Shown(member, ended) if self.step.is_none() => self.take_shown(member, *ended),
+            News::Shown(..) => {}
+            News::Entered(member) => {
+                if let Some(awaited) = &mut self.awaited {
+                    awaited.entered.insert(member);
+                }
+            }
+        }
+    }
+
+    /// ★ Nobody is believed: what a quorum of this epoch did not sign is no end of it.
+    fn take_shown(&mut self, member: ReplicaId, ended: Ended) {
+        let next = ended.step.file.epoch;
+        match self.epochs.check(&ended.step) {
+            Ok(()) => {
+                tracing::info!(%member, %next, "a member is in a later epoch");
+                self.step = Some((ended.step, Instant::now()));
+            }
+            Err(error) => {
+                tracing::warn!(%member, %error, "a member shows a false end of this epoch");
+            }
+        }
+    }
+
+    /// The step to take now, if it is time.
+    pub(super) fn due(&mut self, runtime: &Runtime) -> Option<HandedOver> {
+        let (step, since) = self.step.as_ref()?;
+        if !self.is_own {
+            return (since.elapsed() >= self.patience).then(|| step.clone());
+        }
+        if !self.leaves(step) {
+            return Some(step.clone());
+        }
+        let step = step.clone();
+        self.await_next(&step, runtime);
+        let awaited = self.awaited.as_ref()?;
+        let entered = awaited.committee.weight_of(&awaited.entered);
+        (entered >= awaited.committee.quorum()).then_some(step)
+    }
+
+    /// Longest time until [`Succession::due`] may have something that nothing tells of.
+    pub(super) fn pause(&self) -> Duration {
+        match &self.step {
+            Some((_, since)) if !self.is_own => self.patience.saturating_sub(since.elapsed()),
+            _ => Duration::from_secs(3_600),
+        }
+    }
+
+    /// A member that is none of the next committee.
+    fn leaves(&self, step: &HandedOver) -> bool {
+        let own = self.identity.public();
+        let is_next = |key: &str| key.parse::<IdentityKey>().is_ok_and(|key| key == own);
+        let stays = step.file.members.iter().any(|member| is_next(&member.identity));
+        self.epochs.committee().find(&own).is_some() && !stays
+    }
+
+    /// Asks the next members, again and again, whether they have begun.
+    fn await_next(&mut self, step: &HandedOver, runtime: &Runtime) {
+        if self.awaited.is_some() {
+            return;
+        }
+        let content = &step.signed.content;
+        let next = self.epochs.committee().load_next(&step.file, content, KeyCache::Off);
+        let Ok(committee) = next.map(Arc::new) else { return };
+        tracing::warn!(
+            "do not stop this validator yet: the next committee fetches what it begins with"
+        );
+        // In a lane that no member has: who is in this epoch still turns it away, and nothing else
+        // comes of it.
+        let hello = Hello::to(self.epochs.committee(), Lane::Client);
+        for member in committee.members() {
+            let question = Question {
+                committee: Arc::clone(&committee),
+                member,
+                identity: self.identity.clone(),
+                hello,
+                answer: self.sender.clone(),
+            };
+            runtime.spawn(question.ask());
+        }
+        let entered = Bitmap::new(committee.size());
+        self.awaited = Some(Awaited { committee, entered });
+    }
+
+    /// Says so if others still need what this host serves.
+    pub(super) fn warn_of_stopping(&self) {
+        if let Some(awaited) = &self.awaited {
+            let entered = awaited.entered.count();
+            tracing::warn!(entered, "stopped before a quorum of the next committee had begun");
+        }
+    }
+
+    /// ★ Begins the next epoch, once everything of this one is at rest.
+    pub(super) fn begin(&self, step: HandedOver) -> Result<(), NodeError> {
+        let mut epochs = Epochs::clone(&self.epochs);
+        epochs.begin(step)
+    }
+}
+
+/// Whether one of the next members has begun its epoch.
+struct Question {
+    committee: Arc<Committee>,
+    member: ReplicaId,
+    identity: IdentitySecret,
+    /// The hello of this epoch, which it does not let in any more.
+    hello: Hello,
+    answer: Sender<News>,
+}
+
+impl Question {
+    async fn ask(self) {
+        while !self.has_entered().await {
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+        let _ = self.answer.send(News::Entered(self.member.index()));
+    }
+
+    async fn has_entered(&self) -> bool {
+        let committee = &self.committee;
+        let (Some(key), Some(address)) =
+            (committee.identity(self.member), committee.address(self.member))
+        else {
+            return false;
+        };
+        let Ok(tls) = Dialer::new(&self.identity).and_then(|dialer| dialer.to(*key)) else {
+            return false;
+        };
+        let answered = dial(address, tls, self.hello, Limits::default().handshake).await;
+        let refusal = answered.err().as_ref().and_then(TurnedAway::of);
+        refusal.and_then(|refusal| refusal.ended).is_some_and(|ended| ended.has_state)
+    }
+}
