@@ -51,7 +51,7 @@ pub enum NodeError {
         member: ReplicaId,
     },
     /// The committee knows this member with another voting key.
-    #[error("the voting key in {key} is not the one that {committee} names for member {member}, so that its votes would be refused: use the key file that was made with that entry, or correct the entry (`quorate keys show`)", key = key.display(), committee = committee.display())]
+    #[error("the voting key in {key} is not the one that {committee} names for member {member}, so that its votes would be refused: use the key file that was made with that entry, or correct the entry (`quorate keys show`); in the epoch after a change of keys, put the new key file beside it as {next}", key = key.display(), committee = committee.display(), next = crate::keys::next_key_file(key).display())]
     OtherVotingKey {
         /// Path of the key file.
         key: PathBuf,
