@@ -167,6 +167,7 @@ pub fn member_of(
             key: config.key.clone(),
             committee: config.committee.clone(),
             member: id,
+            next: next_key_file(&config.key),
         });
     }
     Ok(id)

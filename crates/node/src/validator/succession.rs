@@ -1,10 +1,11 @@
 //! From the end of one epoch to the next, at a host.
 //!
-//! | the own replica | a member in a later epoch shows how this one ended | then |
-//! |---|---|---|
-//! | has executed it, and holds the hand-over | | on to the next epoch, with the state |
-//! | the same, and is no member of the next | until a quorum of the next has the state | on to the next, as a learner |
-//! | is not there | and it verifies | on after a view timeout, to fetch a snapshot there |
+//! * The own replica has executed the epoch and holds the hand-over: on to the next epoch, with the
+//!   state.
+//! * The same, and this host is no member of the next: it serves until a quorum of that has the
+//!   state, and then goes on as a learner.
+//! * The own replica is not there, and a member in a later epoch shows how this one ended: on after
+//!   a view timeout, to fetch a snapshot there.
 
 use super::origin::Origin;
 use crate::NodeError;
