@@ -198,13 +198,16 @@ impl Validator {
         let (address, http_address) = sockets.addresses()?;
         let stores = Stores::open(config, service, &origin.owner())?;
         let (failed, failures) = unbounded();
+        let shown = origin.shown(&stores);
+        let last = stores.recovery.executed.as_ref().map(|executed| &executed.header);
+        let succession = Succession::new(origin, last, Arc::clone(&shown.status));
         let threads = Threads { failed, stopping: Arc::default(), handles: Vec::new() };
         let mut validator = Self {
             id: origin.id,
             address,
             http_address,
-            shown: origin.shown(&stores),
-            succession: Succession::new(origin),
+            shown,
+            succession,
             shares,
             stopping: Arc::clone(&threads.stopping),
             failures,

@@ -39,6 +39,9 @@ pub struct AgreedSettings {
     pub snapshot_every: u64,
     /// Milliseconds that a proposal may be stamped ahead of a voter's clock.
     pub clock_drift_max_ms: u64,
+    /// Days for which members' keys are trusted after the last that is known of their epoch: whoever
+    /// slept longer takes no hand-over from peers.
+    pub trusting_period_days: u64,
     /// Key that signs proposals: `identity` or `voting`.
     pub proposal_key: String,
     /// Parts of the chain that travel with messages: `ids`, `heights` or `off`.
@@ -59,6 +62,7 @@ impl Default for AgreedSettings {
             execution_certificates: false,
             snapshot_every: 1_024,
             clock_drift_max_ms: 5_000,
+            trusting_period_days: 180,
             proposal_key: "identity".into(),
             truncation: "ids".into(),
         }
@@ -74,7 +78,7 @@ impl AgreedSettings {
         differing.map(|(own, _)| own).collect()
     }
 
-    fn values(&self) -> [(&'static str, String); 13] {
+    fn values(&self) -> [(&'static str, String); 14] {
         let Self {
             service,
             genesis_digest,
@@ -87,6 +91,7 @@ impl AgreedSettings {
             execution_certificates,
             snapshot_every,
             clock_drift_max_ms,
+            trusting_period_days,
             proposal_key,
             truncation,
         } = self;
@@ -102,6 +107,7 @@ impl AgreedSettings {
             ("execution_certificates", execution_certificates.to_string()),
             ("snapshot_every", snapshot_every.to_string()),
             ("clock_drift_max_ms", clock_drift_max_ms.to_string()),
+            ("trusting_period_days", trusting_period_days.to_string()),
             ("proposal_key", proposal_key.clone()),
             ("truncation", truncation.clone()),
         ]
@@ -121,6 +127,7 @@ impl AgreedSettings {
             "execution_certificates" => self.execution_certificates = value.parse().ok()?,
             "snapshot_every" => self.snapshot_every = value.parse().ok()?,
             "clock_drift_max_ms" => self.clock_drift_max_ms = value.parse().ok()?,
+            "trusting_period_days" => self.trusting_period_days = value.parse().ok()?,
             "proposal_key" => self.proposal_key = value,
             "truncation" => self.truncation = value,
             _ => return None,
