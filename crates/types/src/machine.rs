@@ -54,8 +54,8 @@
 
 use crate::executed::ExecutionCertificate;
 use crate::{
-    Body, BodyRef, ClientId, CommitteeFile, HandedOver, Header, Height, Manifest, Payload, Peer,
-    Purpose, ReplicaId, SignedHandOver, Time, Verified, request::Answer, service::Proven,
+    Body, BodyRef, ClientId, HandedOver, Header, Height, Manifest, Payload, Peer, Purpose,
+    ReplicaId, Time, Verified, request::Answer, service::Proven,
 };
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Combined, Digest, Policy, Scheme, Share};
