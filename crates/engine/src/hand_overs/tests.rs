@@ -1,10 +1,10 @@
 use super::HandOvers;
-use crate::testing::{config, hand_over, signed_change, signed_hand_over, voting};
+use crate::testing::{config, hand_over, identity, signed_change, signed_hand_over, voting};
 use crate::{Message, Settings};
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Share, hash};
 use quorate_types::machine::Halt;
-use quorate_types::{CommitteeFile, HandOver, Height, Recipients, ReplicaId, Time};
+use quorate_types::{ClientId, CommitteeFile, HandOver, Height, Recipients, ReplicaId, Time};
 use std::time::Duration;
 
 const NOW: Time = Time(1_000_000);
@@ -185,4 +185,22 @@ fn who_is_late_says_that_it_is_there() {
     assert!(late.deadline().is_some_and(|at| at > NOW), "it stays, and says nothing again");
     late.due(NOW + PATIENCE);
     assert!(late.output.outbox.pop_front().is_none());
+}
+
+/// A newcomer of the next committee is waited for as the members are, and says so as a learner.
+#[test]
+fn who_has_the_certificate_stays_for_newcomers() {
+    let mut next = next_file();
+    let newcomer = identity(9).public();
+    next.members[3].identity = newcomer.to_string();
+    let mut own = member(0);
+    own.ended(NOW, hand_over(), &next);
+    for other in 1..4 {
+        hear(&mut own, other, hand_over());
+    }
+    assert!(own.take_handed(NOW).is_none(), "all members are there, and the newcomer is not");
+    own.learner_is_there(ClientId(identity(8).public()));
+    assert!(own.take_handed(NOW).is_none(), "a stranger");
+    own.learner_is_there(ClientId(newcomer));
+    assert!(own.take_handed(NOW).is_some());
 }

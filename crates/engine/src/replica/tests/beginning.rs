@@ -2,12 +2,19 @@
 
 use crate::epoch_start::EpochStart;
 use crate::testing::net::{ALL, Net};
-use crate::testing::{committee, signed_change_to};
-use crate::{Message, Settings};
+use crate::testing::{
+    FIRST, body, committee, config, hand_over, signed_change_to, signed_hand_over,
+};
+use crate::{Message, Replica, ReplicaConfig, Settings, Verifier};
+use bytes::Bytes;
 use quorate_consensus::ProtocolKind;
+use quorate_crypto::KeyCache;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
-use quorate_types::machine::{RecordKind, Recovery};
-use quorate_types::{AgreedSettings, HandedOver, Height};
+use quorate_types::machine::{DecidedRecord, ExecutedUpTo, Record, RecordKind, Recovery, Release};
+use quorate_types::{
+    AgreedSettings, Effect, Event, HandOver, HandedOver, Header, Height, Machine, Time,
+};
+use std::sync::Arc;
 
 /// A committee of this protocol that served, ended its epoch for one of another protocol, and began
 /// that; with the last height of the first.
@@ -125,4 +132,72 @@ fn what_is_of_no_epoch_before_stays() {
         recovery,
         "the first epoch ends so"
     );
+}
+
+/// Heights of the epoch before are no history of this one's protocol, and its own end is its own.
+#[test]
+fn heights_are_of_the_epoch_that_owns_them() {
+    let (net, last) = begun((ProtocolKind::Jolteon, ProtocolKind::Pbft));
+    let start = EpochStart::after(committee().network(), &[handed_again(&net, last)]);
+    let record = |height| DecidedRecord { height, bytes: Bytes::from_static(b"decided") };
+    let executed = |header| ExecutedUpTo {
+        header,
+        decided: Bytes::from_static(b"decided"),
+        operations: 1,
+        recent: vec![record(last), record(last.next())],
+    };
+    let beyond = Header { height: last.next(), ..Header::default() };
+    for (header, is_own) in [(*start.header(), false), (beyond, true)] {
+        let decided = vec![record(last), record(last.next()), record(last.next().next())];
+        let recovery =
+            Recovery { decided, executed: Some(executed(header)), ..Recovery::default() };
+        let own = start.own_part(recovery);
+        let heights: Vec<Height> = own.decided.iter().map(|record| record.height).collect();
+        assert_eq!(heights, [last.next(), last.next().next()]);
+        let executed = own.executed.expect("the state stays");
+        assert_eq!((executed.header, executed.decided.is_empty()), (header, !is_own));
+        assert_eq!(executed.recent, [record(last.next())]);
+    }
+    let own_end = signed_hand_over(HandOver { height: last.next(), ..hand_over() });
+    let own_end: Bytes = borsh::to_vec(&own_end).expect("memory").into();
+    let recovery = Recovery { hand_over: Some(own_end), ..Recovery::default() };
+    assert_eq!(start.own_part(recovery.clone()), recovery);
+}
+
+/// Bodies of the epoch before are let go at the first start in this one, and kept at later ones;
+/// numbers of starts go on.
+#[test]
+fn bodies_of_the_epoch_before_are_let_go_once() {
+    let (net, last) = begun((ProtocolKind::Jolteon, ProtocolKind::Pbft));
+    let step = handed_again(&net, last);
+    let next = step.check(&committee(), KeyCache::Off).expect("a good step");
+    let start = EpochStart::after(next.network(), std::slice::from_ref(&step));
+    let settings = Settings::default();
+    let verifier = Arc::new(Verifier::starting(Arc::new(next), &settings, start));
+    let name = body(2, FIRST, 10).reference;
+    let begin = |incarnation: Option<Bytes>| {
+        let config =
+            ReplicaConfig { verifier: Arc::clone(&verifier), ..config(1, settings.clone()) };
+        let mut replica = Replica::new(config);
+        let recovery = Recovery { bodies: vec![name], incarnation, ..Recovery::default() };
+        replica.handle(Time(0), Event::Recovered(Box::new(recovery)));
+        let (mut number, mut released) = (None, Vec::new());
+        while let Some(effect) = replica.poll() {
+            match effect {
+                Effect::Persist(Record { kind: RecordKind::Incarnation, bytes }) => {
+                    number = Some(bytes);
+                }
+                Effect::Release(Release { bodies, .. }) => released.extend(bodies),
+                _ => {}
+            }
+        }
+        (number.expect("each start has one"), released)
+    };
+    let former = Bytes::copy_from_slice(&7_u64.to_le_bytes());
+    let (first, released) = begin(Some(former));
+    assert_eq!(released, [(last, vec![name])]);
+    assert_eq!((first.len(), &first[..8]), (40, &8_u64.to_le_bytes()[..]));
+    let (second, released) = begin(Some(first));
+    assert!(released.is_empty(), "they are this epoch's");
+    assert_eq!(second[..8], 9_u64.to_le_bytes());
 }
