@@ -20,6 +20,7 @@ use quorate_types::{
     Manifest, Peer, Rejected, ReplicaId, Reply, Request, SignedHandOver, Verified, Verify,
 };
 use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -101,6 +102,16 @@ pub struct CheckedChange {
     pub(crate) change: Change,
 }
 
+/// A host's judgement of the committee file that a change would put in force (★): settings that the
+/// machine knows nothing of, under which no host would start.
+pub trait NextFileCheck: fmt::Debug + Send + Sync {
+    /// Checks the file of the next epoch.
+    ///
+    /// # Errors
+    /// In words, the first setting that is refused.
+    fn check(&self, next: &CommitteeFile) -> Result<(), String>;
+}
+
 /// Context of the checks, shared by the pool's threads.
 #[derive(Debug)]
 pub struct Verifier {
@@ -119,6 +130,8 @@ pub struct Verifier {
     changes: Mutex<Recent>,
     /// Hand-overs that were checked: whoever has one answers shares with it.
     hand_overs: Mutex<Recent>,
+    /// What the host asks of the next epoch's file.
+    next_file_check: Option<Arc<dyn NextFileCheck>>,
     /// Work of the service on operations before they are ordered.
     preparation: Option<Arc<dyn Preparation>>,
     /// The service's judgement of what clients send, where it is asked ahead of the order.
@@ -177,7 +190,7 @@ impl Verifier {
         let certified = consensus.committee().members().map(|_| AtomicU64::new(0)).collect();
         let [seen, executed, changes, hand_overs] = Default::default();
         let consensus = Arc::new(consensus);
-        let (preparation, admission) = (None, None);
+        let (preparation, admission, next_file_check) = (None, None, None);
         Self {
             consensus,
             start: EpochStart::default(),
@@ -187,6 +200,7 @@ impl Verifier {
             executed,
             changes,
             hand_overs,
+            next_file_check,
             preparation,
             admission,
         }
@@ -196,6 +210,13 @@ impl Verifier {
     #[must_use]
     pub fn with_preparation(mut self, preparation: Option<Arc<dyn Preparation>>) -> Self {
         self.preparation = preparation;
+        self
+    }
+
+    /// Asks the host of a next epoch's file what the machine knows nothing of.
+    #[must_use]
+    pub fn with_next_file_check(mut self, check: Arc<dyn NextFileCheck>) -> Self {
+        self.next_file_check = Some(check);
         self
     }
 
@@ -279,7 +300,10 @@ impl Verifier {
         let (body, signed) = Body::of_change(raw)?;
         once(&self.changes, hash(&body.raw), || {
             let next = signed.check(self.committee())?;
-            check_next_settings(&signed.change.file, &next)
+            check_next_settings(&signed.change.file, &next)?;
+            let check = self.next_file_check.as_ref();
+            let checked = check.map_or(Ok(()), |check| check.check(&signed.change.file));
+            checked.map_err(ChangeError::Settings)
         })?;
         Ok(CheckedChange { body: Arc::new(body), change: signed.change })
     }

@@ -5,28 +5,22 @@ mod common;
 use bytes::Bytes;
 use common::{Cluster, TIMEOUT, new_identity, wait_until};
 use quorate_crypto::{KeyFile, SchemeKind};
-use quorate_engine::{FrameTag, Message};
 use quorate_ledger::Noop;
 use quorate_node::keys::next_key_file;
 use quorate_node::testnet::system_random;
-use quorate_node::tls::Dialer;
 use quorate_node::transport::Limits;
-use quorate_node::transport::hello::Hello;
-use quorate_node::transport::outbound::dial;
 use quorate_node::{
-    CallResult, Client, ClientConfig, Epochs, NodeConfig, NodeError, SessionSpec, Shutdown, run,
+    CallResult, Client, ClientConfig, Epochs, NodeConfig, NodeError, SessionSpec, Shutdown,
+    bring_change, run,
 };
 use quorate_types::{
-    Approval, Change, Committee, CommitteeFile, Epoch, Height, Lane, Member, ReplicaId,
-    SignedChange,
+    Approval, Change, Committee, CommitteeFile, Epoch, Height, Member, ReplicaId, SignedChange,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::runtime::Runtime;
 
 /// A validator's process, as far as it is one.
 struct Process {
@@ -102,21 +96,10 @@ fn change(ends: &Committee, file: CommitteeFile, configs: &[PathBuf]) -> SignedC
     SignedChange { approvals, acceptances, change }
 }
 
-/// Brings a change to a member, as a client does; the tag of what comes back.
-fn bring(committee: &Committee, to: ReplicaId, change: &SignedChange) -> u8 {
-    let raw = borsh::to_vec(change).unwrap();
-    let frame: Vec<u8> = Message::Change(raw.into()).frame().0.concat();
-    let tls = Dialer::new(&new_identity()).unwrap().to(*committee.identity(to).unwrap()).unwrap();
-    let hello = Hello::to(committee, Lane::Client);
-    Runtime::new().unwrap().block_on(async {
-        let address = committee.address(to).unwrap();
-        let mut stream = dial(address, tls, hello, Limits::default().handshake).await.unwrap();
-        stream.write_all(&frame).await.unwrap();
-        stream.flush().await.unwrap();
-        let mut head = [0; 5];
-        stream.read_exact(&mut head).await.unwrap();
-        head[4]
-    })
+/// Brings a change to the members of the epoch that it ends, an honest one of whom takes it.
+fn bring(epochs: &Epochs, change: &SignedChange) {
+    let brought = bring_change(epochs.committee(), &new_identity(), change).unwrap();
+    assert_eq!(brought.refused, [], "{:?}", brought.taken);
 }
 
 fn client_of(committee: &Arc<Committee>) -> Client {
@@ -154,8 +137,7 @@ fn a_committee_changes_its_protocol_while_it_serves() {
         let mut file = next_file(&epochs);
         file.settings.protocol = protocol.into();
         let change = change(epochs.committee(), file, configs);
-        let answer = bring(epochs.committee(), ReplicaId(1), &change);
-        assert_eq!(answer, FrameTag::ChangeAnswer as u8);
+        bring(&epochs, &change);
         wait_until("all go on", || members.iter().all(|member| member.is_in(epoch)));
         let committee = Arc::clone(members[0].epochs().committee());
         assert_eq!(committee.epoch(), Epoch(epoch));
@@ -184,7 +166,7 @@ fn a_learner_takes_a_members_place() {
     file.members[2] = Member::new(&keys.public(), address);
     let all: Vec<PathBuf> = configs.iter().cloned().chain([newcomer]).collect();
     let change = change(epochs.committee(), file, &all);
-    bring(epochs.committee(), ReplicaId(0), &change);
+    bring(&epochs, &change);
     wait_until("all go on", || members.iter().all(|member| member.is_in(2)));
     // One of the four that stay in turn: a quorum needs the newcomer.
     let idle = members.remove(3);
@@ -233,7 +215,7 @@ fn a_member_that_slept_walks_the_hand_overs() {
         let epochs = members[0].epochs();
         let mut file = next_file(&epochs);
         file.settings.clock_drift_max_ms = 5_000 + epoch;
-        bring(epochs.committee(), ReplicaId(1), &change(epochs.committee(), file, configs));
+        bring(&epochs, &change(epochs.committee(), file, configs));
         wait_until("three go on", || members.iter().all(|member| member.is_in(epoch)));
         expect_served(&client_of(members[0].epochs().committee()), 0..20);
     }
@@ -270,7 +252,7 @@ fn all_members_are_replaced_at_once() {
             Member::new(&keys.public(), process.config.listen.clone().unwrap())
         })
         .collect();
-    bring(epochs.committee(), ReplicaId(0), &change(epochs.committee(), file, &all));
+    bring(&epochs, &change(epochs.committee(), file, &all));
     wait_until("all go on", || members.iter().all(|member| member.is_in(2)));
     let committee = Arc::clone(members[4].epochs().committee());
     expect_served(&client_of(&committee), 0..20);
@@ -300,12 +282,38 @@ fn members_change_their_voting_keys() {
         *member = Member::new(&keys.public(), member.address.clone());
     }
     (file.scheme, file.settings.protocol) = ("bls".into(), "sbft".into());
-    bring(epochs.committee(), ReplicaId(0), &change(epochs.committee(), file, configs));
+    bring(&epochs, &change(epochs.committee(), file, configs));
     wait_until("all go on", || members.iter().all(|member| member.is_in(2)));
     members.pop().unwrap().stop();
     members.push(Process::start(&configs[3]));
     members.remove(0).stop();
     let committee = Arc::clone(members[0].epochs().committee());
     expect_served(&client_of(&committee), 0..20);
+    members.into_iter().for_each(Process::stop);
+}
+
+/// What no validator could run with is refused by members, whoever signed it, and before it is
+/// ordered.
+#[test]
+fn a_change_that_no_validator_could_run_with_is_refused() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let configs = &cluster.testnet.configs;
+    let members: Vec<Process> = configs.iter().map(|config| Process::start(config)).collect();
+    wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
+    let epochs = members[0].epochs();
+    let spoils: [fn(&mut CommitteeFile); 3] = [
+        |file| file.settings.service = "kv".into(),
+        |file| file.settings.clients = "nobody".into(),
+        |file| file.settings.truncation = "off".into(),
+    ];
+    let reasons = ["'service' and 'genesis_digest' stay as they are", "clients", "'truncation'"];
+    for (spoil, reason) in spoils.into_iter().zip(reasons) {
+        let mut file = next_file(&epochs);
+        spoil(&mut file);
+        let change = change(epochs.committee(), file, configs);
+        let brought = bring_change(epochs.committee(), &new_identity(), &change).unwrap();
+        assert!(brought.taken.is_empty() && brought.refused.len() == 4);
+        assert!(brought.refused.iter().all(|(_, said)| said.contains(reason)), "{brought:?}");
+    }
     members.into_iter().for_each(Process::stop);
 }

@@ -3,9 +3,9 @@
 use super::fields::{self, AGREED};
 use super::{ConfigError, NodeConfig};
 use quorate_crypto::hash;
-use quorate_engine::UnknownSetting;
+use quorate_engine::{NextFileCheck, UnknownSetting};
 use quorate_types::{AgreedSettings, CommitteeFile};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 impl NodeConfig {
@@ -56,6 +56,37 @@ impl NodeConfig {
         path: &'a Path,
     ) -> (&'a Path, &'static str) {
         if fields::is_agreed(setting) { (&self.committee, AGREED) } else { (path, "replica") }
+    }
+}
+
+/// Checks that validators which run under the present settings start with the next ones, and go on
+/// with their state.
+///
+/// # Errors
+/// In words, the first setting with which they would not.
+pub fn check_next_host(present: &AgreedSettings, next: &AgreedSettings) -> Result<(), String> {
+    if (&present.service, &present.genesis_digest) != (&next.service, &next.genesis_digest) {
+        return Err(
+            "'service' and 'genesis_digest' stay as they are: the state goes on into the next \
+                    epoch, and no other service can read it"
+                .to_owned(),
+        );
+    }
+    let file = Path::new("committee.toml");
+    let mut config = NodeConfig::new(file.to_owned(), PathBuf::new(), PathBuf::new());
+    config.agree(present).map_err(|reason| reason.to_string())?;
+    config.comparison = !config.replica.comparison.departures().is_empty();
+    config.agree(next).map_err(|reason| reason.to_string())?;
+    config.validate(file).map_err(|reason| reason.to_string())
+}
+
+/// What members of an epoch ask of the next one's file as hosts.
+#[derive(Debug)]
+pub(crate) struct HostCheck(pub(crate) AgreedSettings);
+
+impl NextFileCheck for HostCheck {
+    fn check(&self, next: &CommitteeFile) -> Result<(), String> {
+        check_next_host(&self.0, &next.settings)
     }
 }
 

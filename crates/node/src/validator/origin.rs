@@ -3,6 +3,7 @@
 use super::stores::Stores;
 use crate::clients::ClientDoor;
 use crate::clock::{Clock, WallClock};
+use crate::config::HostCheck;
 use crate::health::Health;
 use crate::http::{Shown, Summary};
 use crate::http_server::DoorRules;
@@ -86,6 +87,7 @@ impl Origin {
             });
         }
         let verifier = Verifier::starting(Arc::clone(&committee), &config.replica, epochs.start())
+            .with_next_file_check(Arc::new(HostCheck(epochs.file().settings.clone())))
             .with_preparation(service.preparation())
             .with_admission(admission(&config, service)?);
         let clients = Arc::new(ClientDoor::of(&config, &committee)?);

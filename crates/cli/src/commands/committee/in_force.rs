@@ -6,12 +6,11 @@ use crate::failure::Failure;
 use clap::Args;
 use quorate_crypto::KeyCache;
 use quorate_engine::check_next_settings;
-use quorate_node::NodeConfig;
-use quorate_node::config::read_committee_file;
+use quorate_node::config::{check_next_host, read_committee_file};
 use quorate_types::handed_over::walk;
 use quorate_types::{Change, Committee, CommitteeFile, SignedChange};
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Files that say which committee is in force.
@@ -58,8 +57,8 @@ impl InForce {
     pub(super) fn check(&self, change: &Change) -> Result<Committee, String> {
         let next = change.check(&self.committee).map_err(text)?;
         check_next_settings(&change.file, &next).map_err(text)?;
-        self.check_service(&change.file)?;
-        self.check_host(&change.file)?;
+        check_next_host(&self.file.settings, &change.file.settings)
+            .map_err(|reason| format!("{NEXT}: {reason}"))?;
         Ok(next)
     }
 
@@ -67,23 +66,6 @@ impl InForce {
     pub(super) fn check_signed(&self, signed: &SignedChange) -> Result<(), String> {
         self.check(&signed.change)?;
         signed.check(&self.committee).map(drop).map_err(text)
-    }
-
-    fn check_service(&self, next: &CommitteeFile) -> Result<(), String> {
-        let [now, then] = [&self.file, next].map(|file| &file.settings);
-        let kept = now.service == then.service && now.genesis_digest == then.genesis_digest;
-        let refusal = "'service' and 'genesis_digest' stay as they are: the state goes on into the \
-                       next epoch, and no other service can read it";
-        kept.then_some(()).ok_or_else(|| format!("{NEXT}: {refusal}"))
-    }
-
-    /// Checks that a validator starts with these settings, unless it did not with those in force.
-    fn check_host(&self, next: &CommitteeFile) -> Result<(), String> {
-        let mut config = NodeConfig::new(NEXT.into(), PathBuf::new(), PathBuf::new());
-        config.agree(&self.file.settings).map_err(text)?;
-        config.comparison = !config.replica.comparison.departures().is_empty();
-        config.agree(&next.settings).map_err(|reason| format!("{NEXT}: {reason}"))?;
-        config.validate(Path::new(NEXT)).map_err(text)
     }
 }
 
