@@ -41,8 +41,8 @@ pub struct AgreedSettings {
     pub snapshot_every: u64,
     /// Milliseconds that a proposal may be stamped ahead of a voter's clock.
     pub clock_drift_max_ms: u64,
-    /// Days for which members' keys are trusted after the last that is known of their epoch: whoever
-    /// slept longer takes no hand-over from peers.
+    /// Days for which members' keys are trusted after the last that is known of their epoch:
+    /// whoever slept longer takes no hand-over from peers.
     pub trusting_period_days: u64,
     /// Key that signs proposals: `identity` or `voting`.
     pub proposal_key: String,

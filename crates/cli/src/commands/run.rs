@@ -96,7 +96,7 @@ impl Options {
         let genesis = self.genesis(&config, service)?;
         init_logging(config.log);
         descriptors::raise_limit();
-        self.start(&config, service, genesis)
+        self.start(&config, service, genesis.as_ref())
     }
 
     /// Refuses a gateway that could answer nothing, or would answer too many.
@@ -201,7 +201,7 @@ impl Options {
         &self,
         config: &NodeConfig,
         service: ServiceKind,
-        genesis: Option<Genesis>,
+        genesis: Option<&Genesis>,
     ) -> CommandResult {
         let fail = |error| self.explain(error);
         let rules = door_rules(config)?;
@@ -214,10 +214,10 @@ impl Options {
         }
         let mut is_first = true;
         loop {
-            let built = service.build(genesis.clone()).map_err(Failure::usage)?;
+            let built = service.build(genesis.cloned()).map_err(Failure::usage)?;
             let validator = self.start_validator(config, keys.clone(), built).map_err(fail)?;
             let (identity, rules) = (Arc::clone(&identity), rules.clone());
-            let gateway = match &genesis {
+            let gateway = match genesis {
                 Some(genesis) => {
                     start_ethereum(config, &validator, (identity, rules), genesis.clone())?
                 }

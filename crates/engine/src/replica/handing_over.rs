@@ -85,8 +85,8 @@ impl Replica {
         }
     }
 
-    /// Asks all members for what follows the last height, and not one after the other: they stay for
-    /// newcomers that they have not heard so.
+    /// Asks all members for what follows the last height, and not one after the other: they stay
+    /// for newcomers that they have not heard so.
     fn say_that_it_is_there(&mut self, height: Height) {
         let tip = self.protocol.state().tip();
         let request = FetchBlocks { height, after: Some(tip), target: tip };

@@ -205,8 +205,8 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Encodes what follows [`Answer::LaterEpoch`]: one byte for the state, four for the step's length,
-    /// and the step.
+    /// Encodes what follows [`Answer::LaterEpoch`]: one byte for the state, four for the step's
+    /// length, and the step.
     #[must_use]
     pub fn encode(has_state: bool, step: &HandedOver) -> Vec<u8> {
         let step = step.encode();

@@ -73,8 +73,8 @@ impl Trust {
         Self { days: origin.config.trusting_period_days, known, status }
     }
 
-    /// Returns `true` within the period; and where this run has executed something, which tells that
-    /// it was with the committee just now.
+    /// Returns `true` within the period; and where this run has executed something, which tells
+    /// that it was with the committee just now.
     fn holds(&self, now_ms: u64) -> bool {
         let Some((known_ms, height)) = self.known else { return true };
         let is_current = self.status.load().executed > height;

@@ -14,8 +14,9 @@ use std::path::PathBuf;
 ///
 /// Asks one member after the other, at the addresses of the committee file, until so many took the
 /// change that an honest one is among them: it hands it on to all, and whoever leads orders it at
-/// the first height that may. There the epoch ends, and members go on to the next one by themselves.
-/// Anybody may bring a change; members that let in listed clients alone want a listed --key. Exit code 0: it was taken. 1: by nobody, and each member's reason is said.
+/// the first height that may. There the epoch ends, and members go on to the next one by
+/// themselves. Anybody may bring a change; members that let in listed clients alone want a listed
+/// --key. Exit code 0: it was taken. 1: by nobody, and each member's reason is said.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
