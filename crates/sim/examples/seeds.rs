@@ -33,7 +33,8 @@ fn main() {
         if let Err(failure) = &report.verdict {
             failed += 1;
             if failed <= 20 {
-                println!("seed {}: {failure}\n", report.seed);
+                println!("seed {}: {}: {}", report.seed, failure.oracle, failure.text);
+                println!("{}\n", failure.replay);
             }
         }
         heights += report.decided_height.0;

@@ -19,7 +19,7 @@ pub struct PlannedChange {
     /// Time at which it is brought first.
     #[serde(with = "forms::micros", rename = "at_us")]
     pub at: Duration,
-    /// Host that it is brought to first; the others follow in turn.
+    /// Member that it is brought to first, by its index; the others follow in turn.
     pub brought_to: usize,
     /// Hosts of the next members, by their index there. A host that is left out becomes a learner.
     pub members: Vec<usize>,
@@ -69,7 +69,6 @@ impl PlannedChange {
         ensure(members.len() == self.members.len(), "a change names each host once")?;
         let is_known = |host: &usize| *host < hosts && !seconds.contains(host);
         ensure(members.iter().all(is_known), "a change names hosts there are")?;
-        ensure(self.brought_to < hosts, "a change is brought to a host there is")?;
         ensure(self.weights.members() == members.len(), "weights has an entry for each member")?;
         let mut settings = scenario.settings.clone();
         settings.agree(&self.settings).map_err(|error| error.to_string())?;
@@ -107,7 +106,7 @@ fn draw_one(
     let members: Vec<usize> = (0..scenario.hosts()).collect();
     let start = PlannedChange {
         at,
-        brought_to: *rng.choose(&members),
+        brought_to: rng.index(scenario.replicas),
         crashes: members.iter().copied().filter(|_| rng.one_in(4)).collect(),
         ..before.clone()
     };

@@ -9,7 +9,7 @@ use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, KeyFile, hash};
 use quorate_engine::Message;
-use quorate_types::{Epoch, HandedOver, Lane, Peer, Time, View};
+use quorate_types::{Epoch, HandedOver, Lane, Peer, ReplicaId, Time, View};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,10 +58,13 @@ impl World {
     pub(super) fn bring(&mut self, planned: usize, attempt: usize) -> Result<(), Violation> {
         let keys: Vec<KeyFile> = self.hosts.iter().map(|host| host.config.keys.clone()).collect();
         let change = self.epochs.bring(&self.scenario, planned, &keys);
-        if change.ends != self.epochs.last().number() {
+        let ends = Arc::clone(self.epochs.last());
+        if change.ends != ends.number() {
             return Ok(());
         }
-        let host = (self.scenario.changes[planned].brought_to + attempt) % self.hosts.len();
+        let member = (self.scenario.changes[planned].brought_to + attempt) % ends.committee.size();
+        let member = ReplicaId(u16::try_from(member).expect("few members"));
+        let host = ends.host_of(member).expect("every member has a host");
         self.tell(|| format!("a change of {} is brought to host {host}", change.ends));
         self.carry(host, change.ends, &Message::Change(change.encoded));
         self.schedule(self.now + BRING_EVERY, SimEvent::Bring { planned, attempt: attempt + 1 });
