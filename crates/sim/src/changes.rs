@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A change that a client brings, signed by all who are to sign it, until its epoch is over. It is
-/// of the epoch that is the last when it is brought first: of two for one epoch, the first that is
-/// ordered takes effect.
+/// of the epoch that is the last when it is brought first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedChange {
@@ -21,6 +20,10 @@ pub struct PlannedChange {
     pub at: Duration,
     /// Member that it is brought to first, by its index; the others follow in turn.
     pub brought_to: usize,
+    /// It is brought even while another waits to be ordered: of two for one epoch, the first that
+    /// is ordered takes effect.
+    #[serde(default)]
+    pub races: bool,
     /// Hosts of the next members, by their index there. A host that is left out becomes a learner.
     pub members: Vec<usize>,
     /// Weight of each of them.
@@ -41,6 +44,7 @@ impl PlannedChange {
         Self {
             at,
             brought_to: 0,
+            races: false,
             members: (0..scenario.replicas).collect(),
             weights: scenario.weights.clone(),
             crashes: Vec::new(),
@@ -53,6 +57,17 @@ impl PlannedChange {
     pub fn to_protocol(mut self, protocol: ProtocolKind) -> Self {
         self.settings.protocol = protocol.to_string();
         self
+    }
+
+    /// Without other hosts than the first ones, all of whom weigh the same.
+    pub(crate) fn keep_first(&mut self, hosts: usize) {
+        let mut members = self.members.clone();
+        members.retain(|host| *host < hosts);
+        if members.len() < self.members.len() && !members.is_empty() {
+            self.weights = Weights::equal(members.len());
+            self.members = members;
+        }
+        self.crashes.retain(|host| *host < hosts);
     }
 
     /// Checks that the committee of a scenario can become this one.
@@ -69,6 +84,7 @@ impl PlannedChange {
         ensure(members.len() == self.members.len(), "a change names each host once")?;
         let is_known = |host: &usize| *host < hosts && !seconds.contains(host);
         ensure(members.iter().all(is_known), "a change names hosts there are")?;
+        ensure(self.crashes.iter().all(|host| *host < hosts), "hosts there are crash")?;
         ensure(self.weights.members() == members.len(), "weights has an entry for each member")?;
         let mut settings = scenario.settings.clone();
         settings.agree(&self.settings).map_err(|error| error.to_string())?;
@@ -81,7 +97,7 @@ impl PlannedChange {
     }
 }
 
-/// Changes for a scenario: one, two, or two at once.
+/// Changes for a scenario: one, two or three.
 pub(crate) fn draw(scenario: &Scenario, rng: &mut Rng) -> Vec<PlannedChange> {
     let phase_us = u64::try_from(scenario.fault_phase.as_micros()).expect("seconds");
     let count = if rng.coin() { 1 } else { rng.between(&(2..=3)) };
@@ -107,6 +123,7 @@ fn draw_one(
     let start = PlannedChange {
         at,
         brought_to: rng.index(scenario.replicas),
+        races: rng.one_in(4),
         crashes: members.iter().copied().filter(|_| rng.one_in(4)).collect(),
         ..before.clone()
     };

@@ -163,15 +163,20 @@ impl Epochs {
         ended: &EpochConfig,
         step: &Arc<HandedOver>,
     ) -> Result<(Arc<EpochConfig>, bool), HandedOverError> {
-        if let Some(known) = self.get(ended.number().next()) {
-            return Ok((Arc::clone(known), false));
+        let known = self.get(ended.number().next()).cloned();
+        let is_its = |known: &Arc<EpochConfig>| known.steps.last().is_some_and(|own| own == step);
+        if let Some(same) = known.clone().filter(is_its) {
+            return Ok((same, false));
         }
         let digest = step.file.digest();
         let change = self.brought.iter().find(|change| change.file == digest);
         let keys = change.expect("nobody else makes changes").keys.clone();
         let next = Arc::new(ended.next(step, keys, &self.hosts)?);
-        self.begun.push(Arc::clone(&next));
-        Ok((next, true))
+        // Whoever was deceived is in an epoch of its own, and those who judge see it begin.
+        if known.is_none() {
+            self.begun.push(Arc::clone(&next));
+        }
+        Ok((next, known.is_none()))
     }
 
     /// The planned change that an epoch began with; `None` for the first epoch.
