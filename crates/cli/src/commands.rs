@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
+pub(crate) mod committee;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -62,6 +62,8 @@ enum Command {
     Evidence(commands::evidence::Options),
     /// Make a validator's keys, or a committee's together; seal them, show their public parts
     Keys(commands::keys::Options),
+    /// Change the committee: draft the next epoch, have it accepted and signed, bring it to members
+    Committee(Box<commands::committee::Options>),
     /// Check a validator's configuration, show what it amounts to, or explain its fields
     Config(commands::config::Options),
     /// Search seeds of the simulator for a violation
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         Command::Receipt(options) => options.run(),
         Command::Evidence(options) => options.run(),
         Command::Keys(options) => options.run(),
+        Command::Committee(options) => options.run(),
         Command::Config(options) => options.run(),
         #[cfg(feature = "lab")]
         Command::Sim(options) => options.run(),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Every command but `help`.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "bench",
     "estimate",
     "calibrate",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 12] = [
     "run",
     "status",
     "keys",
+    "committee",
     "config",
     "sim",
     "completions",
@@ -184,7 +185,7 @@ fn every_command_has_a_manual_page() {
         let page = page(&format!("quorate-{command}"));
         assert!(page.contains(".SH DESCRIPTION") && page.contains("EXIT STATUS"), "{page}");
     }
-    for below in ["keys-encrypt", "keys-passphrase", "config-check"] {
+    for below in ["keys-encrypt", "keys-passphrase", "committee-draft", "config-check"] {
         assert!(page(&format!("quorate-{below}")).contains("SYNOPSIS"));
     }
     let whole = page("quorate");

@@ -143,6 +143,8 @@ pub enum Mutant {
     HandOverOtherHeader,
     /// Epochs: a replica acts on the promises of the epoch before its own.
     RecoverFormerEpoch,
+    /// Epochs: old keys are trusted for ever.
+    TrustForEver,
     /// Epochs: a change is good whatever those weigh who approved it.
     ChangeApprovedByFew,
     /// Epochs: a change is good though the next committee's quorum has not accepted it.

@@ -72,4 +72,4 @@ pub use settings::{
 };
 pub use signed_evidence::{EvidenceLog, SignedEvidence, SignedPair};
 pub use snapshots::Offered;
-pub use verify::{CheckedChange, Incoming, Verifier};
+pub use verify::{CheckedChange, Incoming, Verifier, check_next_settings};

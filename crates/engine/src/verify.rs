@@ -279,7 +279,7 @@ impl Verifier {
         let (body, signed) = Body::of_change(raw)?;
         once(&self.changes, hash(&body.raw), || {
             let next = signed.check(self.committee())?;
-            check_settings(&signed.change.file, &next)
+            check_next_settings(&signed.change.file, &next)
         })?;
         Ok(CheckedChange { body: Arc::new(body), change: signed.change })
     }
@@ -530,8 +530,12 @@ fn check_request(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inc
 }
 
 /// Refuses a next committee file under whose settings members could not run: an epoch that begins
-/// with it would be the end of the service.
-fn check_settings(file: &CommitteeFile, next: &Committee) -> Result<(), ChangeError> {
+/// with it would be the end of the service. `next` is the committee that the file makes. Settings
+/// of services and clients are the host's, and are not looked at.
+///
+/// # Errors
+/// [`ChangeError::Settings`] with the first setting that is refused.
+pub fn check_next_settings(file: &CommitteeFile, next: &Committee) -> Result<(), ChangeError> {
     let refused = |reason: &dyn std::fmt::Display| ChangeError::Settings(reason.to_string());
     let mut settings = Settings::default();
     settings.agree(&file.settings).map_err(|reason| refused(&reason))?;

@@ -11,7 +11,7 @@ use crate::http_tls::HttpTlsFiles;
 use quorate_crypto::{IdentityKey, KeyCache};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol, UnknownSetting};
 use quorate_storage::{Durability, ExecutorConfig, LogConfig, RoomConfig};
-use quorate_types::{Body, ClientId, Committee, CommitteeError, CommitteeFile};
+use quorate_types::{AgreedSettings, Body, ClientId, Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -101,6 +101,10 @@ pub struct NodeConfig {
     /// Digest of the genesis file, if the service has one. All members agree on it.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub genesis_digest: Option<String>,
+    /// Days for which members' keys are trusted after the last that is known of their epoch. All
+    /// members agree on it.
+    #[serde(skip_deserializing, default = "default_trusting_period")]
+    pub trusting_period_days: u64,
     /// Genesis file of the EVM ledger, in Ethereum's form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<PathBuf>,
@@ -171,6 +175,10 @@ fn default_retention() -> u64 {
 
 fn default_service() -> String {
     "ordered-log".into()
+}
+
+fn default_trusting_period() -> u64 {
+    AgreedSettings::default().trusting_period_days
 }
 
 fn default_threads() -> usize {
@@ -362,6 +370,7 @@ impl NodeConfig {
             comparison: false,
             service: default_service(),
             genesis_digest: None,
+            trusting_period_days: default_trusting_period(),
             genesis: None,
             follow_only: false,
             learner: false,
@@ -460,6 +469,12 @@ impl NodeConfig {
             "it must be at least 1048576",
         )?;
         check(!self.service.is_empty(), "service", &"empty", "name the replicated service")?;
+        check(
+            self.trusting_period_days > 0,
+            "trusting_period_days",
+            &self.trusting_period_days,
+            "it must be at least 1",
+        )?;
         self.check_learners(check)?;
         let threads = |count: usize| (1..=64).contains(&count);
         check(

@@ -7,7 +7,10 @@ use std::path::Path;
 
 /// Replaces a file, or makes it, durably and at once or not at all: by way of one beside it, with
 /// `.new` behind its name, which an interrupted attempt leaves and the next one overwrites.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// When the system refuses; the file is then as it was.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
     let fresh = Path::new(&fresh);

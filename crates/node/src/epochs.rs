@@ -52,11 +52,7 @@ impl Epochs {
 
     fn read_next(&self) -> Result<Option<HandedOver>, NodeError> {
         let path = self.path_after(self.epoch());
-        match std::fs::read(&path) {
-            Ok(bytes) => HandedOver::decode(&bytes).map(Some).map_err(|error| self.refused(error)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(NodeError::HandOverFile { action: "read", path, source }),
-        }
+        path.exists().then(|| read_step(&path)).transpose()
     }
 
     fn refused(&self, reason: HandedOverError) -> NodeError {
@@ -202,6 +198,35 @@ impl Epochs {
         };
         earlier.map(part).collect()
     }
+}
+
+/// Reads all hand-overs of a folder in the order of their epochs, and checks none.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn read_steps(folder: &Path) -> Result<Vec<HandedOver>, NodeError> {
+    let failed = |source| {
+        let path = folder.to_owned();
+        NodeError::HandOverFile { action: "read", path, source }
+    };
+    let entries: io::Result<Vec<PathBuf>> = std::fs::read_dir(folder)
+        .map_err(failed)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect();
+    let mut paths = entries.map_err(failed)?;
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
+    paths.sort_unstable();
+    paths.iter().map(|path| read_step(path)).collect()
+}
+
+fn read_step(path: &Path) -> Result<HandedOver, NodeError> {
+    let failed = |source| {
+        let path = path.to_owned();
+        NodeError::HandOverFile { action: "read", path, source }
+    };
+    let bytes = std::fs::read(path).map_err(failed)?;
+    let refused = |reason| NodeError::HandOver { path: path.to_owned(), reason };
+    HandedOver::decode(&bytes).map_err(refused)
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub enum NodeError {
         member: ReplicaId,
     },
     /// The committee knows this member with another voting key.
-    #[error("the voting key in {key} is not the one that {committee} names for member {member}, so that its votes would be refused: use the key file that was made with that entry, or correct the entry (`quorate keys show`)", key = key.display(), committee = committee.display())]
+    #[error("the voting key in {key} is not the one that {committee} names for member {member}, so that its votes would be refused: use the key file that was made with that entry, or correct the entry (`quorate keys show`); in the epoch after a change of keys, put the new key file beside it as {next}", key = key.display(), committee = committee.display(), next = next.display())]
     OtherVotingKey {
         /// Path of the key file.
         key: PathBuf,
@@ -59,6 +59,8 @@ pub enum NodeError {
         committee: PathBuf,
         /// Member whose entry differs.
         member: ReplicaId,
+        /// Path at which a key file would be looked for that follows.
+        next: PathBuf,
     },
     /// The key file is sealed and nobody gave a passphrase.
     #[error("{key} is sealed under a passphrase and there is no terminal to ask at: name a file with the passphrase by passphrase_file in the configuration, by QUORATE_PASSPHRASE_FILE, or as the systemd credential quorate-passphrase", key = key.display())]

@@ -106,6 +106,47 @@ pub fn open(
     Ok(sealed.open(&passphrase.ok_or_else(missing)?)?)
 }
 
+/// Name of the file beside a member's key file that takes its place in the epoch whose committee
+/// file names its voting key: `key.toml` is followed by `key.next.toml`. It is sealed, if it is,
+/// under the passphrase of the same file.
+#[must_use]
+pub fn next_key_file(key: &Path) -> PathBuf {
+    key.with_extension("next.toml")
+}
+
+/// The keys that are in force under a committee file: these, or those in the file that follows
+/// theirs, if the committee file names the voting key of that one.
+///
+/// # Errors
+/// When the file that follows is refused.
+pub fn in_force(
+    config: &NodeConfig,
+    keys: KeyFile,
+    committee: &Committee,
+    file: &CommitteeFile,
+) -> Result<KeyFile, NodeError> {
+    let public = keys.public();
+    let named = |public: &PublicKeys| {
+        let id = committee.find(&public.identity);
+        id.is_some_and(|id| has_voting_key(file, id, public))
+    };
+    let next = next_key_file(&config.key);
+    if named(&public) || committee.find(&public.identity).is_none() || !next.exists() {
+        return Ok(keys);
+    }
+    let following = open(&next, passphrase_file(config), &mut |_| None)?;
+    let is_named = named(&following.public());
+    if is_named {
+        tracing::info!(file = %next.display(), "a new voting key is in force");
+    }
+    Ok(if is_named { following } else { keys })
+}
+
+fn has_voting_key(file: &CommitteeFile, id: ReplicaId, keys: &PublicKeys) -> bool {
+    let expected = file.members.get(id.index()).and_then(|member| hex::decode(&member.voting).ok());
+    expected.as_ref() == Some(&keys.voting.0) && file.scheme == keys.scheme.to_string()
+}
+
 /// The member that these keys belong to.
 ///
 /// # Errors
@@ -121,12 +162,12 @@ pub fn member_of(
         key: config.key.clone(),
         committee: config.committee.clone(),
     })?;
-    let expected = file.members.get(id.index()).and_then(|member| hex::decode(&member.voting).ok());
-    if expected.as_ref() != Some(&keys.voting.0) || file.scheme != keys.scheme.to_string() {
+    if !has_voting_key(file, id, keys) {
         return Err(NodeError::OtherVotingKey {
             key: config.key.clone(),
             committee: config.committee.clone(),
             member: id,
+            next: next_key_file(&config.key),
         });
     }
     Ok(id)

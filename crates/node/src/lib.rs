@@ -8,6 +8,7 @@
 //! [`quorate_engine::host`] and [`log`] (persist before you send), [`pool`] (checked before it is
 //! seen), [`transport`] (lanes, authenticated) and [`machine`] (time, order).
 
+mod bring_change;
 mod certificates;
 pub mod client;
 mod client_policy;
@@ -17,7 +18,7 @@ pub mod config;
 pub mod connections;
 pub mod descriptors;
 mod device;
-mod durable;
+pub mod durable;
 pub mod epochs;
 mod error;
 pub mod evidence;
@@ -50,6 +51,7 @@ pub mod tls;
 pub mod transport;
 pub mod validator;
 
+pub use bring_change::{ChangeBrought, bring_change};
 pub use client::{Client, Completion, NotTaken};
 pub use client_policy::ClientPolicy;
 pub use clients::{ClientDoor, ClientsFile, ListedClient};

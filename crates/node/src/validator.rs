@@ -63,7 +63,7 @@ pub(crate) use succession::News;
 use succession::Succession;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use workers::{LogOutlet, read_back, spawn_execution, spawn_snapshots, start_pool};
+use workers::{LogOutlet, spawn_execution, spawn_reading, spawn_snapshots, start_pool};
 
 /// Longest time for the network to end.
 const NETWORK_END: Duration = Duration::from_secs(1);
@@ -198,13 +198,16 @@ impl Validator {
         let (address, http_address) = sockets.addresses()?;
         let stores = Stores::open(config, service, &origin.owner())?;
         let (failed, failures) = unbounded();
+        let shown = origin.shown(&stores);
+        let last = stores.recovery.executed.as_ref().map(|executed| &executed.header);
+        let succession = Succession::new(origin, last, Arc::clone(&shown.status));
         let threads = Threads { failed, stopping: Arc::default(), handles: Vec::new() };
         let mut validator = Self {
             id: origin.id,
             address,
             http_address,
-            shown: origin.shown(&stores),
-            succession: Succession::new(origin),
+            shown,
+            succession,
             shares,
             stopping: Arc::clone(&threads.stopping),
             failures,
@@ -299,10 +302,12 @@ impl Validator {
                 recv(self.failures) -> failure => {
                     let data_dir = self.shown.data_dir.clone();
                     let stopped = self.stop();
-                    let failed = failure.map_or(stopped, |error| Err(set_state_aside(&data_dir, error)));
-                    return failed.map(|()| Ending::Stopped);
+                    let aside = |error| Err(set_state_aside(&data_dir, error));
+                    return failure.map_or(stopped, aside).map(|()| Ending::Stopped);
                 }
-                recv(self.succession.news) -> news => news.into_iter().for_each(|news| self.succession.hear(news)),
+                recv(self.succession.news) -> news => {
+                    news.into_iter().for_each(|news| self.succession.hear(news));
+                }
                 default(self.succession.pause()) => {}
             }
         }
@@ -389,7 +394,7 @@ impl Validator {
         let replica = Replica::new(origin.replica(signs));
         let (machine, stop) = bounded(0);
         self.machine = Some(machine);
-        let status = Arc::clone(&self.shown.status);
+        let status = self.shown.status.clone();
         let machine = MachineThread::new(replica, ports, queues, stop, origin.wall, status);
         #[cfg(feature = "liar")]
         let machine = machine.speaking_with(origin.start_voice(&threads, &network)?);
@@ -400,8 +405,7 @@ impl Validator {
         }
         threads.spawn("machine", move || Ok(machine.run(Event::Recovered(Box::new(recovery)))?))?;
         room::spawn(&mut threads, "log", &room, move || log_thread.run())?;
-        let stored = snapshots.clone();
-        threads.spawn("read", move || Ok(read_back(&reader, &stored, &reads, &answers)?))?;
+        spawn_reading(&mut threads, (reader, snapshots.clone()), reads, answers)?;
         let worker = ExecutionWorker {
             executor,
             snapshots: snapshots.clone(),

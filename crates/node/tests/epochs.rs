@@ -7,6 +7,7 @@ use common::{Cluster, TIMEOUT, new_identity, wait_until};
 use quorate_crypto::{KeyFile, SchemeKind};
 use quorate_engine::{FrameTag, Message};
 use quorate_ledger::Noop;
+use quorate_node::keys::next_key_file;
 use quorate_node::testnet::system_random;
 use quorate_node::tls::Dialer;
 use quorate_node::transport::Limits;
@@ -73,6 +74,12 @@ fn keys_of(config: &Path) -> KeyFile {
     KeyFile::read(&NodeConfig::load(config).unwrap().key).unwrap()
 }
 
+/// A member's keys in the next epoch, where that names others.
+fn next_keys_of(config: &Path) -> Option<KeyFile> {
+    let next = next_key_file(&NodeConfig::load(config).unwrap().key);
+    next.exists().then(|| KeyFile::read(&next).unwrap())
+}
+
 /// The change to this file, signed by all who may.
 fn change(ends: &Committee, file: CommitteeFile, configs: &[PathBuf]) -> SignedChange {
     let (network, epoch) = (ends.network(), ends.epoch());
@@ -85,12 +92,13 @@ fn change(ends: &Committee, file: CommitteeFile, configs: &[PathBuf]) -> SignedC
         let signature = keys.identity.sign(&change.approval_statement(ends));
         Some(Approval { member, signature })
     };
-    let accept = |keys: &KeyFile| {
+    let accept = |config: &PathBuf| {
+        let keys = next_keys_of(config).unwrap_or_else(|| keys_of(config));
         let member = next.find(&keys.identity.public())?;
         Some(change.accept((ends, &next), (member, Height(0)), (&keys.identity, &keys.voting)))
     };
     let approvals = keys.iter().filter_map(approve).collect();
-    let acceptances = keys.iter().filter_map(accept).collect();
+    let acceptances = configs.iter().filter_map(accept).collect();
     SignedChange { approvals, acceptances, change }
 }
 
@@ -164,7 +172,7 @@ fn a_committee_changes_its_protocol_while_it_serves() {
 fn a_learner_takes_a_members_place() {
     let cluster = Cluster::prepare(4, Limits::default());
     let configs = cluster.testnet.configs.clone();
-    let (newcomer, keys) = learner(&cluster);
+    let (newcomer, keys) = learner(&cluster, 0);
     cluster.configure(|config| config.learners = vec![keys.identity.public().to_string()]);
     let mut members: Vec<Process> = configs.iter().map(|config| Process::start(config)).collect();
     members.push(Process::start(&newcomer));
@@ -192,8 +200,8 @@ fn a_learner_takes_a_members_place() {
 }
 
 /// Configuration and keys of a learner of this committee.
-fn learner(cluster: &Cluster) -> (PathBuf, KeyFile) {
-    let folder = cluster.folder.path().join("newcomer");
+fn learner(cluster: &Cluster, number: usize) -> (PathBuf, KeyFile) {
+    let folder = cluster.folder.path().join(format!("newcomer-{number}"));
     std::fs::create_dir_all(&folder).unwrap();
     let keys = KeyFile::generate(SchemeKind::Ed25519, &mut system_random).unwrap();
     keys.write(&folder.join("key.toml")).unwrap();
@@ -234,6 +242,70 @@ fn a_member_that_slept_walks_the_hand_overs() {
     wait_until("with the state", || members[3].status("operations") == Some(60.into()));
     members.remove(0).stop();
     let committee = Arc::clone(members[2].epochs().committee());
+    expect_served(&client_of(&committee), 0..20);
+    members.into_iter().for_each(Process::stop);
+}
+
+/// Nobody of the old committee is in the new one: the old ones stay until a quorum of the new ones
+/// has begun with the state, and follow as learners then.
+#[test]
+fn all_members_are_replaced_at_once() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let configs = cluster.testnet.configs.clone();
+    let newcomers: Vec<_> = (0..4).map(|number| learner(&cluster, number)).collect();
+    let keys = newcomers.iter().map(|(_, keys)| keys.identity.public().to_string());
+    let learners: Vec<String> = keys.collect();
+    cluster.configure(|config| config.learners.clone_from(&learners));
+    let new_configs = newcomers.iter().map(|(config, _)| config.clone());
+    let all: Vec<PathBuf> = configs.iter().cloned().chain(new_configs).collect();
+    let mut members: Vec<Process> = all.iter().map(|config| Process::start(config)).collect();
+    wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
+    expect_served(&client_of(&cluster.committee), 0..20);
+    let epochs = members[0].epochs();
+    let mut file = next_file(&epochs);
+    file.members = newcomers
+        .iter()
+        .zip(&members[4..])
+        .map(|((_, keys), process)| {
+            Member::new(&keys.public(), process.config.listen.clone().unwrap())
+        })
+        .collect();
+    bring(epochs.committee(), ReplicaId(0), &change(epochs.committee(), file, &all));
+    wait_until("all go on", || members.iter().all(|member| member.is_in(2)));
+    let committee = Arc::clone(members[4].epochs().committee());
+    expect_served(&client_of(&committee), 0..20);
+    let follows = |member: &Process| {
+        member.status("learner") == Some(true.into())
+            && member.status("operations") == Some(40.into())
+    };
+    wait_until("the former members follow", || members[..4].iter().all(follows));
+    members.drain(..4).for_each(Process::stop);
+    expect_served(&client_of(&committee), 0..20);
+    members.into_iter().for_each(Process::stop);
+}
+
+/// Ed25519 to BLS and SBFT, with voting keys that each member made beside its own.
+#[test]
+fn members_change_their_voting_keys() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let configs = &cluster.testnet.configs;
+    let mut members: Vec<Process> = configs.iter().map(|config| Process::start(config)).collect();
+    wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
+    let epochs = members[0].epochs();
+    let mut file = next_file(&epochs);
+    for (member, config) in file.members.iter_mut().zip(configs) {
+        let fresh = KeyFile::generate(SchemeKind::Bls, &mut system_random).unwrap();
+        let keys = KeyFile { identity: keys_of(config).identity, voting: fresh.voting };
+        keys.write(&next_key_file(&NodeConfig::load(config).unwrap().key)).unwrap();
+        *member = Member::new(&keys.public(), member.address.clone());
+    }
+    (file.scheme, file.settings.protocol) = ("bls".into(), "sbft".into());
+    bring(epochs.committee(), ReplicaId(0), &change(epochs.committee(), file, configs));
+    wait_until("all go on", || members.iter().all(|member| member.is_in(2)));
+    members.pop().unwrap().stop();
+    members.push(Process::start(&configs[3]));
+    members.remove(0).stop();
+    let committee = Arc::clone(members[0].epochs().committee());
     expect_served(&client_of(&committee), 0..20);
     members.into_iter().for_each(Process::stop);
 }

@@ -2,7 +2,9 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Read, Write};
+use std::str::FromStr;
 
 /// Section `[settings]` of a committee file: what members would part over if each said its own.
 ///
@@ -39,10 +41,34 @@ pub struct AgreedSettings {
     pub snapshot_every: u64,
     /// Milliseconds that a proposal may be stamped ahead of a voter's clock.
     pub clock_drift_max_ms: u64,
+    /// Days for which members' keys are trusted after the last that is known of their epoch: whoever
+    /// slept longer takes no hand-over from peers.
+    pub trusting_period_days: u64,
     /// Key that signs proposals: `identity` or `voting`.
     pub proposal_key: String,
     /// Parts of the chain that travel with messages: `ids`, `heights` or `off`.
     pub truncation: String,
+}
+
+/// Reason for which a setting is not set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// No setting has this name.
+    #[error("there is no setting '{name}': members agree on {}", AgreedSettings::names().join(", "))]
+    Unknown {
+        /// Name that was given.
+        name: String,
+    },
+    /// The value is not of the setting's type.
+    #[error("setting '{name}': '{value}' is no value of its type: {reason}")]
+    Value {
+        /// Name of the setting.
+        name: String,
+        /// Value that was given.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 impl Default for AgreedSettings {
@@ -59,6 +85,7 @@ impl Default for AgreedSettings {
             execution_certificates: false,
             snapshot_every: 1_024,
             clock_drift_max_ms: 5_000,
+            trusting_period_days: 180,
             proposal_key: "identity".into(),
             truncation: "ids".into(),
         }
@@ -69,12 +96,26 @@ impl AgreedSettings {
     /// Names and values of the settings that are not at their defaults, in the order of the fields.
     #[must_use]
     pub fn departures(&self) -> Vec<(&'static str, String)> {
-        let usual = Self::default().values();
-        let differing = self.values().into_iter().zip(usual).filter(|(own, usual)| own != usual);
-        differing.map(|(own, _)| own).collect()
+        let differing = Self::default().differences(self).into_iter();
+        differing.map(|(name, _, own)| (name, own)).collect()
     }
 
-    fn values(&self) -> [(&'static str, String); 13] {
+    /// Names of the settings in which another differs, each with the value here and there, in the
+    /// order of the fields.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
+        let pairs = self.values().into_iter().zip(other.values());
+        let both = pairs.map(|((name, own), (_, other))| (name, own, other));
+        both.filter(|(_, own, other)| own != other).collect()
+    }
+
+    /// Names of all settings, in the order of the fields.
+    #[must_use]
+    pub fn names() -> Vec<&'static str> {
+        Self::default().values().into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn values(&self) -> [(&'static str, String); 14] {
         let Self {
             service,
             genesis_digest,
@@ -87,6 +128,7 @@ impl AgreedSettings {
             execution_certificates,
             snapshot_every,
             clock_drift_max_ms,
+            trusting_period_days,
             proposal_key,
             truncation,
         } = self;
@@ -102,31 +144,44 @@ impl AgreedSettings {
             ("execution_certificates", execution_certificates.to_string()),
             ("snapshot_every", snapshot_every.to_string()),
             ("clock_drift_max_ms", clock_drift_max_ms.to_string()),
+            ("trusting_period_days", trusting_period_days.to_string()),
             ("proposal_key", proposal_key.clone()),
             ("truncation", truncation.clone()),
         ]
     }
 
-    /// Sets the setting of this name; `None` if there is none, or the value is not of its type.
-    fn set(&mut self, name: &str, value: String) -> Option<()> {
+    /// Sets the setting of this name. Ranges, and names of kinds, are not checked.
+    ///
+    /// # Errors
+    /// When there is none, or the value is not of its type; nothing is set then.
+    pub fn set(&mut self, name: &str, value: String) -> Result<(), SettingError> {
         match name {
             "service" => self.service = value,
             "genesis_digest" => self.genesis_digest = Some(value),
             "clients" => self.clients = value,
             "protocol" => self.protocol = value,
-            "leader_reputation" => self.leader_reputation = value.parse().ok()?,
-            "leader_tenure" => self.leader_tenure = value.parse().ok()?,
-            "inline_bodies" => self.inline_bodies = value.parse().ok()?,
+            "leader_reputation" => self.leader_reputation = parse(name, &value)?,
+            "leader_tenure" => self.leader_tenure = parse(name, &value)?,
+            "inline_bodies" => self.inline_bodies = parse(name, &value)?,
             "availability" => self.availability = value,
-            "execution_certificates" => self.execution_certificates = value.parse().ok()?,
-            "snapshot_every" => self.snapshot_every = value.parse().ok()?,
-            "clock_drift_max_ms" => self.clock_drift_max_ms = value.parse().ok()?,
+            "execution_certificates" => self.execution_certificates = parse(name, &value)?,
+            "snapshot_every" => self.snapshot_every = parse(name, &value)?,
+            "clock_drift_max_ms" => self.clock_drift_max_ms = parse(name, &value)?,
+            "trusting_period_days" => self.trusting_period_days = parse(name, &value)?,
             "proposal_key" => self.proposal_key = value,
             "truncation" => self.truncation = value,
-            _ => return None,
+            _ => return Err(SettingError::Unknown { name: name.to_owned() }),
         }
-        Some(())
+        Ok(())
     }
+}
+
+fn parse<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<T, SettingError> {
+    value.parse().map_err(|reason: T::Err| SettingError::Value {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        reason: reason.to_string(),
+    })
 }
 
 impl BorshSerialize for AgreedSettings {
@@ -140,7 +195,7 @@ impl BorshDeserialize for AgreedSettings {
         let listed = Vec::<(String, String)>::deserialize_reader(from)?;
         let mut settings = Self::default();
         for (name, value) in &listed {
-            settings.set(name, value.clone()).ok_or_else(|| refused(name))?;
+            settings.set(name, value.clone()).map_err(|_| refused(name))?;
         }
         // One encoding for each: what is signed and hashed is what was sent.
         let expected = settings.departures();

@@ -218,6 +218,43 @@ impl Change {
         Ok(ends.check_next(&self.file)?)
     }
 
+    /// Checks one consent by itself, under the committee whose epoch ends.
+    ///
+    /// # Errors
+    /// [`ChangeError::Signature`].
+    pub fn check_approval(&self, ends: &Committee, approval: &Approval) -> Result<(), ChangeError> {
+        verify_approval(ends, &self.approval_statement(ends), approval)
+    }
+
+    /// Checks the readiness of one member by itself: with both keys of its entry in the next
+    /// committee, and with the state for it, or nearly.
+    ///
+    /// # Errors
+    /// [`ChangeError::Signature`] and [`ChangeError::FarBehind`].
+    pub fn check_acceptance(
+        &self,
+        (ends, next): (&Committee, &Committee),
+        acceptance: &Acceptance,
+    ) -> Result<(), ChangeError> {
+        let Acceptance { member, executed, identity, voting } = acceptance;
+        let key = next.identity(*member).ok_or_else(|| of_no_member(ACCEPTANCE, *member))?;
+        self.check_near(*member, *executed)?;
+        let statement = self.acceptance_statement(ends, *member, *executed);
+        let (scheme, _) = next.scheme(Purpose::Checkpoint);
+        let is_good = key.verify(&statement, identity).is_ok()
+            && scheme.verify_share(&statement, member.index(), voting).is_ok();
+        is_good.then_some(()).ok_or_else(|| wrong(ACCEPTANCE, *member))
+    }
+
+    /// ★ Who accepts its place has the state for it, or nearly.
+    fn check_near(&self, member: ReplicaId, executed: Height) -> Result<(), ChangeError> {
+        let behind = self.not_before.0.saturating_sub(executed.0);
+        if behind > Self::BEHIND_MAX && !mutants::active(Mutant::AcceptedFarBehind) {
+            return Err(ChangeError::FarBehind { member, executed });
+        }
+        Ok(())
+    }
+
     /// Checks that this height may order it.
     ///
     /// # Errors
@@ -253,6 +290,15 @@ impl SignedChange {
         borsh::from_slice(bytes).map_err(|_| malformed)
     }
 
+    /// Its bytes, as anybody may send them.
+    ///
+    /// # Panics
+    /// Never: encoding into memory cannot fail.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        borsh::to_vec(self).expect("encoding into memory cannot fail")
+    }
+
     /// Checks everything but the height (★): what costs little first, so that nobody has the keys
     /// of a committee looked at that no quorum approved. Returns the next committee, as
     /// [`Change::check`] does.
@@ -271,11 +317,7 @@ impl SignedChange {
         let approvers = signers(APPROVAL, self.approvals.iter().map(|one| one.member), ends)?;
         enough(APPROVAL, &approvers, ends, Mutant::ChangeApprovedByFew)?;
         let statement = self.change.approval_statement(ends);
-        for Approval { member, signature } in &self.approvals {
-            let key = ends.identity(*member).expect("a member, as was checked");
-            key.verify(&statement, signature).map_err(|_| wrong(APPROVAL, *member))?;
-        }
-        Ok(())
+        self.approvals.iter().try_for_each(|one| verify_approval(ends, &statement, one))
     }
 
     fn check_acceptances(&self, ends: &Committee, next: &Committee) -> Result<(), ChangeError> {
@@ -284,28 +326,22 @@ impl SignedChange {
         if let Some(silent) = silent_newcomer(&acceptors, ends, next) {
             return Err(ChangeError::NewcomerSilent(silent));
         }
-        let (scheme, _) = next.scheme(Purpose::Checkpoint);
-        for Acceptance { member, executed, identity, voting } in &self.acceptances {
-            self.check_near(*member, *executed)?;
-            let statement = self.change.acceptance_statement(ends, *member, *executed);
-            let key = next.identity(*member).expect("a member, as was checked");
-            let is_good = key.verify(&statement, identity).is_ok()
-                && scheme.verify_share(&statement, member.index(), voting).is_ok();
-            if !is_good {
-                return Err(wrong(ACCEPTANCE, *member));
-            }
-        }
-        Ok(())
+        let committees = (ends, next);
+        self.acceptances.iter().try_for_each(|one| self.change.check_acceptance(committees, one))
     }
+}
 
-    /// ★ Who accepts its place has the state for it, or nearly.
-    fn check_near(&self, member: ReplicaId, executed: Height) -> Result<(), ChangeError> {
-        let behind = self.change.not_before.0.saturating_sub(executed.0);
-        if behind > Change::BEHIND_MAX && !mutants::active(Mutant::AcceptedFarBehind) {
-            return Err(ChangeError::FarBehind { member, executed });
-        }
-        Ok(())
-    }
+fn verify_approval(
+    ends: &Committee,
+    statement: &[u8],
+    Approval { member, signature }: &Approval,
+) -> Result<(), ChangeError> {
+    let key = ends.identity(*member).ok_or_else(|| of_no_member(APPROVAL, *member))?;
+    key.verify(statement, signature).map_err(|_| wrong(APPROVAL, *member))
+}
+
+fn of_no_member(what: &'static str, member: ReplicaId) -> ChangeError {
+    ChangeError::Signature { what, member, fault: "is of no member" }
 }
 
 fn wrong(what: &'static str, member: ReplicaId) -> ChangeError {
@@ -320,12 +356,11 @@ fn signers(
 ) -> Result<Bitmap, ChangeError> {
     let mut signers = Bitmap::new(committee.size());
     for member in members {
-        let refused = |fault| Err(ChangeError::Signature { what, member, fault });
         if !committee.contains(member) {
-            return refused("is of no member");
+            return Err(of_no_member(what, member));
         }
         if signers.contains(member.index()) {
-            return refused("is there twice");
+            return Err(ChangeError::Signature { what, member, fault: "is there twice" });
         }
         signers.insert(member.index());
     }
@@ -346,15 +381,21 @@ fn enough(
     Ok(())
 }
 
-/// ★ A member of the next committee whose identity is none of the present one's, and that has not
-/// accepted.
-fn silent_newcomer(acceptors: &Bitmap, ends: &Committee, next: &Committee) -> Option<ReplicaId> {
-    let is_silent = |member: &ReplicaId| {
-        let is_new = next.identity(*member).is_some_and(|identity| ends.find(identity).is_none());
-        is_new && !acceptors.contains(member.index())
+/// Members of the next committee whose identities are none of the present one's: each has to accept
+/// its place.
+#[must_use]
+pub fn newcomers(ends: &Committee, next: &Committee) -> Vec<ReplicaId> {
+    let is_new = |member: &ReplicaId| {
+        next.identity(*member).is_some_and(|identity| ends.find(identity).is_none())
     };
+    next.members().filter(is_new).collect()
+}
+
+/// ★ A newcomer that has not accepted.
+fn silent_newcomer(acceptors: &Bitmap, ends: &Committee, next: &Committee) -> Option<ReplicaId> {
+    let is_silent = |member: &ReplicaId| !acceptors.contains(member.index());
     let may_be_silent = mutants::active(Mutant::NewcomersUnasked);
-    next.members().find(is_silent).filter(|_| !may_be_silent)
+    newcomers(ends, next).into_iter().find(is_silent).filter(|_| !may_be_silent)
 }
 
 #[cfg(test)]

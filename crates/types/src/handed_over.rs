@@ -121,3 +121,6 @@ pub fn walk(
     }
     Ok(committees)
 }
+
+#[cfg(test)]
+mod tests;

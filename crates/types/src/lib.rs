@@ -29,7 +29,7 @@ pub mod verified;
 pub mod voucher;
 pub mod weights;
 
-pub use agreed_settings::AgreedSettings;
+pub use agreed_settings::{AgreedSettings, SettingError};
 pub use anchor::Anchor;
 pub use availability::Available;
 pub use body::{Body, BodyRef};

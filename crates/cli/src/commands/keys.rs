@@ -10,6 +10,9 @@ use quorate_node::testnet::system_random;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
+/// Address in an entry that [`Action::Show`] prints: its owner writes the real one there.
+pub(crate) const NO_ADDRESS: &str = "host:port";
+
 /// Make a validator's keys, alone or together with the others, seal them under a passphrase, or
 /// show their public parts.
 ///
@@ -242,6 +245,6 @@ fn print(keys: &PublicKeys, json: bool) {
     }
     output::line(&format!(
         "# scheme: {scheme}\n[[members]]\nidentity = \"{identity}\"\nidentity_proof = \"{proof}\"\n\
-         voting = \"{voting}\"\npossession = \"{possession}\"\naddress = \"host:port\""
+         voting = \"{voting}\"\npossession = \"{possession}\"\naddress = \"{NO_ADDRESS}\""
     ));
 }

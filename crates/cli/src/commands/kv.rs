@@ -74,9 +74,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.committee.clone().unwrap_or_else(|| self.net.join("committee.toml"))
+    }
+
     pub(crate) fn load(&self) -> Result<Committee, Failure> {
-        let path = self.committee.clone().unwrap_or_else(|| self.net.join("committee.toml"));
-        load_committee(&path, KeyCache::On).map_err(Failure::usage)
+        load_committee(&self.path(), KeyCache::On).map_err(Failure::usage)
     }
 }
 

@@ -3,10 +3,13 @@
 use super::Replica;
 use crate::Message;
 use crate::bodies::Need;
+use crate::message::FetchBlocks;
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{Halt, Record, RecordKind, Task};
-use quorate_types::{BodyRef, Effect, HandOver, HandedOver, Header, Peer, SignedHandOver, Time};
+use quorate_types::{
+    BodyRef, Effect, HandOver, HandedOver, Header, Height, Peer, Recipients, SignedHandOver, Time,
+};
 
 impl Replica {
     /// Notes what a height came to here, if it is the epoch's last.
@@ -70,6 +73,9 @@ impl Replica {
                 let (height, stop) = (stop.height, stop.block);
                 let content = HandOver { height, stop, root, file: file.digest() };
                 self.hand_overs.ended(now, content, file);
+                if self.config.is_learner() {
+                    self.say_that_it_is_there(height);
+                }
             }
             None => {
                 let name = BodyRef::of_change(stop.change);
@@ -77,6 +83,14 @@ impl Replica {
                 self.bodies.want(now, name, holder, Need::Decided(stop.height));
             }
         }
+    }
+
+    /// Asks all members for what follows the last height, and not one after the other: they stay for
+    /// newcomers that they have not heard so.
+    fn say_that_it_is_there(&mut self, height: Height) {
+        let tip = self.protocol.state().tip();
+        let request = FetchBlocks { height, after: Some(tip), target: tip };
+        self.send(Recipients::All, Message::FetchBlocks(request));
     }
 
     /// Shows a peer the certificate, if it is here.

@@ -41,6 +41,7 @@ impl Settings {
             service: _,
             genesis_digest: _,
             clients: _,
+            trusting_period_days: _,
             protocol,
             leader_reputation,
             leader_tenure,

@@ -19,6 +19,7 @@ impl NodeConfig {
         self.clients = clients;
         self.service.clone_from(&agreed.service);
         self.genesis_digest.clone_from(&agreed.genesis_digest);
+        self.trusting_period_days = agreed.trusting_period_days;
         Ok(())
     }
 
@@ -29,6 +30,7 @@ impl NodeConfig {
             service: self.service.clone(),
             genesis_digest: self.genesis_digest.clone(),
             clients: self.clients.to_string(),
+            trusting_period_days: self.trusting_period_days,
             ..self.replica.agreed()
         }
     }

@@ -728,6 +728,14 @@ const SETTINGS: &[Field] = &[
         "A proposal stamped further ahead of a validator's clock than this gets no vote. Smaller \
          than the clocks really differ: honest leaders time out. Synchronise the clocks.",
     ),
+    number(
+        "trusting_period_days",
+        "days",
+        (1, NO_BOUND),
+        "Days for which members' keys are trusted after the last height that a validator knows of their \
+         epoch. One that slept longer takes no hand-over from peers, which may have old keys that leaked: it \
+         needs hand-overs from a source that its operator trusts.",
+    ),
     for_comparisons(choice(
         "proposal_key",
         &["identity", "voting"],

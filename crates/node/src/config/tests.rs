@@ -383,6 +383,7 @@ fn unusual_settings() -> AgreedSettings {
         availability: "certified".into(),
         execution_certificates: true,
         snapshot_every: 8,
+        trusting_period_days: 9,
         clock_drift_max_ms: 7,
         proposal_key: "voting".into(),
         truncation: "heights".into(),

@@ -1,6 +1,6 @@
-//! The first bytes of a connection: which network and epoch, which lane, who vouches for a client, or which
-//! member it is to be relayed to; and the one-byte answer. Whoever comes with an earlier epoch is
-//! shown how it ended.
+//! The first bytes of a connection: which network and epoch, which lane, who vouches for a client,
+//! or which member it is to be relayed to; and the one-byte answer. Whoever comes with an earlier
+//! epoch is shown how it ended.
 
 use super::LEARNER_LANE;
 use quorate_types::{Committee, Epoch, HandedOver, Lane, NetworkId, Peer, ReplicaId, Voucher};
@@ -8,7 +8,8 @@ use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// `"quorate" ‖ version ‖ lane ‖ network[32] ‖ epoch[8]`, and a voucher where the lane's byte says so.
+/// `"quorate" ‖ version ‖ lane ‖ network[32] ‖ epoch[8]`, and a voucher where the lane's byte says
+/// so.
 const HELLO_BYTES: usize = 7 + 1 + 1 + 32 + 8;
 const MAGIC: &[u8; 7] = b"quorate";
 const VERSION: u8 = 5;
@@ -204,7 +205,8 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Bytes behind [`Answer::LaterEpoch`].
+    /// Encodes what follows [`Answer::LaterEpoch`]: one byte for the state, four for the step's length,
+    /// and the step.
     #[must_use]
     pub fn encode(has_state: bool, step: &HandedOver) -> Vec<u8> {
         let step = step.encode();

@@ -77,6 +77,7 @@ impl Origin {
         let epochs = Arc::new(Epochs::open(config)?);
         let config = epochs.configure(config, &keys.identity.public())?;
         let committee = Arc::clone(epochs.committee());
+        let keys = keys::in_force(&config, keys, &committee, epochs.file())?;
         let id = keys::place_of(&config, &committee, epochs.file(), &keys.public())?;
         if service.name() != config.service {
             return Err(NodeError::OtherService {

@@ -1,23 +1,26 @@
 //! From the end of one epoch to the next, at a host.
 //!
-//! | the own replica | a member in a later epoch shows how this one ended | then |
-//! |---|---|---|
-//! | has executed it, and holds the hand-over | | on to the next epoch, with the state |
-//! | the same, and is no member of the next | until a quorum of the next has the state | on to the next, as a learner |
-//! | is not there | and it verifies | on after a view timeout, to fetch a snapshot there |
+//! * The own replica has executed the epoch and holds the hand-over: on to the next epoch, with the
+//!   state.
+//! * The same, and this host is no member of the next: it serves until a quorum of that has the
+//!   state, and then goes on as a learner.
+//! * The own replica is not there, and a member in a later epoch shows how this one ended: on after
+//!   a view timeout, to fetch a snapshot there.
 
 use super::origin::Origin;
 use crate::NodeError;
 use crate::epochs::Epochs;
+use crate::machine::ShownStatus;
 use crate::tls::Dialer;
 use crate::transport::Limits;
 use crate::transport::hello::{Ended, Hello, TurnedAway};
 use crate::transport::outbound::{OnLater, dial};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyCache};
-use quorate_types::{Committee, HandedOver, Lane, ReplicaId};
+use quorate_types::{Committee, HandedOver, Header, Height, Lane, ReplicaId};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
 /// Time between two rounds of asking the next members whether they have begun.
@@ -38,6 +41,8 @@ pub(crate) enum News {
 pub(super) struct Succession {
     epochs: Arc<Epochs>,
     identity: IdentitySecret,
+    /// Since when what is known here of the epoch is known.
+    trust: Trust,
     /// How long the own replica may take once others have gone on.
     patience: Duration,
     sender: Sender<News>,
@@ -50,6 +55,43 @@ pub(super) struct Succession {
     awaited: Option<Awaited>,
 }
 
+/// ★ For how long what members of the epoch say about its end is believed.
+struct Trust {
+    days: u64,
+    /// Time and height of the last that an earlier run knew; `None` for a host that begins with the
+    /// founding file, which its operator just gave it.
+    known: Option<(u64, Height)>,
+    status: ShownStatus,
+}
+
+impl Trust {
+    fn new(origin: &Origin, last: Option<&Header>, status: ShownStatus) -> Self {
+        let start = origin.epochs.start();
+        let begun = start.follows().then(|| *start.header());
+        let last = last.copied().into_iter().chain(begun).max_by_key(|header| header.height);
+        let known = last.map(|header| (header.proposed_at_ms, header.height));
+        Self { days: origin.config.trusting_period_days, known, status }
+    }
+
+    /// Returns `true` within the period; and where this run has executed something, which tells that
+    /// it was with the committee just now.
+    fn holds(&self, now_ms: u64) -> bool {
+        let Some((known_ms, height)) = self.known else { return true };
+        let is_current = self.status.load().executed > height;
+        is_current || is_within(self.days, known_ms, now_ms)
+    }
+}
+
+fn is_within(days: u64, known_ms: u64, now_ms: u64) -> bool {
+    let period_ms = days.saturating_mul(24 * 60 * 60 * 1_000);
+    now_ms.saturating_sub(known_ms) <= period_ms || mutants::active(Mutant::TrustForEver)
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The next epoch's members, of whom a quorum must have begun it before this host leaves.
 struct Awaited {
     committee: Arc<Committee>,
@@ -57,11 +99,14 @@ struct Awaited {
 }
 
 impl Succession {
-    pub(super) fn new(origin: &Origin) -> Self {
+    /// Of a validator whose state ends with this header, if it has one, and that shows its progress
+    /// there.
+    pub(super) fn new(origin: &Origin, last: Option<&Header>, status: ShownStatus) -> Self {
         let (sender, news) = unbounded();
         Self {
             epochs: Arc::clone(&origin.epochs),
             identity: origin.keys.identity.clone(),
+            trust: Trust::new(origin, last, status),
             patience: origin.config.replica.timeout(),
             sender,
             news,
@@ -106,6 +151,16 @@ impl Succession {
     /// ★ Nobody is believed: what a quorum of this epoch did not sign is no end of it.
     fn take_shown(&mut self, member: ReplicaId, ended: Ended) {
         let next = ended.step.file.epoch;
+        if !self.trust.holds(unix_ms()) {
+            tracing::warn!(
+                %member,
+                trusting_period_days = self.trust.days,
+                "what is known here of this epoch is older than the trusting period: members of long ago \
+                 may have lost their keys. Put the hand-overs since, from a source that you trust, into \
+                 the folder epochs of data_dir, and start again"
+            );
+            return;
+        }
         match self.epochs.check(&ended.step) {
             Ok(()) => {
                 tracing::info!(%member, %next, "a member is in a later epoch");
@@ -225,3 +280,6 @@ impl Question {
         refusal.and_then(|refusal| refusal.ended).is_some_and(|ended| ended.has_state)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,8 +102,18 @@ pub(super) fn spawn_snapshots(
     })
 }
 
-/// The reading thread: a block for a peer that fell behind never delays a vote's sync.
-pub(super) fn read_back(
+/// Starts the thread that reads back what was stored: a block for a peer that fell behind never
+/// delays a vote's sync.
+pub(super) fn spawn_reading(
+    threads: &mut Threads,
+    (journal, snapshots): (JournalReader, Snapshots),
+    requests: Receiver<ReadRequest>,
+    events: EventSender,
+) -> Result<(), NodeError> {
+    threads.spawn("read", move || Ok(read_back(&journal, &snapshots, &requests, &events)?))
+}
+
+fn read_back(
     journal: &JournalReader,
     snapshots: &Snapshots,
     requests: &Receiver<ReadRequest>,

@@ -15,6 +15,7 @@ fn unusual() -> AgreedSettings {
         execution_certificates: true,
         snapshot_every: 11,
         clock_drift_max_ms: 8,
+        trusting_period_days: 9,
         proposal_key: "voting".into(),
         truncation: "heights".into(),
     }
@@ -60,4 +61,30 @@ fn settings_have_one_encoding() {
     }
     assert!(refused(&[("leader_tenure", "three")]).contains("'leader_tenure'"));
     assert!(refused(&[("colour", "green")]).contains("'colour'"));
+}
+
+/// Who asks for a setting that there is not hears which there are.
+#[test]
+fn settings_are_set_by_name_or_refused_with_a_sentence() {
+    let mut settings = AgreedSettings::default();
+    for (name, value) in unusual().departures() {
+        settings.set(name, value).expect("a setting");
+    }
+    assert_eq!(settings, unusual());
+    let mut refused = |name: &str, value: &str| {
+        settings.set(name, value.into()).expect_err("nothing to set").to_string()
+    };
+    let unknown = refused("colour", "green");
+    assert!(unknown.starts_with("there is no setting 'colour': members agree on service, "));
+    let wrong = refused("leader_tenure", "three");
+    assert!(wrong.starts_with("setting 'leader_tenure': 'three' is no value of its type: "));
+    assert_eq!(settings, unusual());
+}
+
+#[test]
+fn settings_that_differ_are_named_with_both_values() {
+    let tenure = AgreedSettings { leader_tenure: 3, ..unusual() };
+    let differing = ("leader_tenure", "5".to_owned(), "3".to_owned());
+    assert_eq!(unusual().differences(&tenure), [differing]);
+    assert_eq!(unusual().differences(&unusual()), []);
 }

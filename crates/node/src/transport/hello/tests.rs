@@ -83,8 +83,8 @@ async fn members_alone_are_relayed() {
     assert_eq!(elsewhere, Err(Answer::Unknown), "where nobody is relayed");
 }
 
-/// Who it is that comes from another epoch, the committee of this one cannot say: also a stranger is
-/// heard, and shown the way.
+/// Who it is that comes from another epoch, the committee of this one cannot say: also a stranger
+/// is heard, and shown the way.
 #[tokio::test]
 async fn whoever_is_in_another_epoch_is_told_which() {
     let network = NetworkId([7; 32]);

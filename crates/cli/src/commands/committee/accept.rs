@@ -1,0 +1,95 @@
+//! `quorate committee accept`: a member of the next committee is ready for its place.
+
+use super::{Loaded, OfChange, change_file};
+use crate::failure::{CommandResult, Failure};
+use crate::passphrase;
+use clap::Args;
+use quorate_crypto::{KeyFile, PublicKeys};
+use quorate_lab::status::ask;
+use quorate_types::{Height, ReplicaId};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Time for a validator's answer.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Accept a place in the next committee, with both keys of this member
+///
+/// Every newcomer accepts, and members that are a quorum of the next committee: an epoch that
+/// cannot form would be the end of the service. Who accepts says that its state has come to a
+/// height near the tip, and that its version knows everything that the change asks for. Adds the
+/// acceptance to the file, in the place of an earlier one of this member.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    change: OfChange,
+    /// Key file that this member will use in the next epoch
+    #[arg(long, value_name = "KEYFILE")]
+    key: PathBuf,
+    /// Take the passphrase from the first line of FILE instead of asking
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+    /// Height that this member's state has come to: `executed` in its status
+    #[arg(long, value_name = "HEIGHT", required_unless_present = "status")]
+    executed: Option<u64>,
+    /// Ask the validator whose status is at ADDRESS for that height
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "executed")]
+    status: Option<String>,
+}
+
+impl Options {
+    pub(super) fn run(&self) -> CommandResult {
+        let mut loaded = self.change.load()?;
+        let keys = passphrase::open_keys(&self.key, self.passphrase_file.as_deref())?;
+        let member = self.place(&loaded, &keys.public())?;
+        let executed = self.executed()?;
+        accept(&mut loaded, (member, executed), &keys)?;
+        change_file::replace(&self.change.change, &mut loaded.signed)?;
+        let path = self.change.change.display();
+        let said = format!("{member} accepts its place, with the state at {executed}: {path}.");
+        loaded.print(Some(&said), self.change.json);
+        Ok(())
+    }
+
+    /// The member of the next committee that these keys are of.
+    fn place(&self, loaded: &Loaded, keys: &PublicKeys) -> Result<ReplicaId, Failure> {
+        let key = self.key.display();
+        let member = loaded.next.find(&keys.identity).ok_or_else(|| {
+            Failure::usage(format!(
+                "the identity key in {key} is no member's of the next committee: it has no place to \
+                 accept"
+            ))
+        })?;
+        let file = &loaded.signed.change.file;
+        let voting = hex::decode(&file.members[member.index()].voting);
+        if voting != Ok(keys.voting.0.clone()) || file.scheme != keys.scheme.to_string() {
+            return Err(Failure::usage(format!(
+                "the voting key in {key} is not the one that the change names for {member}, so that \
+                 its votes would be refused: use the key file that was made with that entry, or draft \
+                 the change anew"
+            )));
+        }
+        Ok(member)
+    }
+
+    fn executed(&self) -> Result<Height, Failure> {
+        if let Some(height) = self.executed {
+            return Ok(Height(height));
+        }
+        let address = self.status.as_deref().expect("there is one where there is no height");
+        let asked = ask(address.strip_prefix("http://").unwrap_or(address), TIMEOUT);
+        let answered = asked
+            .map_err(|error| Failure::run(format!("no status came from {address}: {error}")))?;
+        Ok(Height(answered.executed))
+    }
+}
+
+fn accept(loaded: &mut Loaded, place: (ReplicaId, Height), keys: &KeyFile) -> CommandResult {
+    let committees = (loaded.in_force.committee.as_ref(), &loaded.next);
+    let change = &loaded.signed.change;
+    let acceptance = change.accept(committees, place, (&keys.identity, &keys.voting));
+    change.check_acceptance(committees, &acceptance).map_err(Failure::usage)?;
+    loaded.signed.acceptances.retain(|other| other.member != place.0);
+    loaded.signed.acceptances.push(acceptance);
+    Ok(())
+}

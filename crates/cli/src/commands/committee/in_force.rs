@@ -1,0 +1,92 @@
+//! The committee whose epoch a change ends, and the rules that a change must keep under it.
+
+use super::history;
+use crate::commands::kv::Place;
+use crate::failure::Failure;
+use clap::Args;
+use quorate_crypto::KeyCache;
+use quorate_engine::check_next_settings;
+use quorate_node::NodeConfig;
+use quorate_node::config::read_committee_file;
+use quorate_types::handed_over::walk;
+use quorate_types::{Change, Committee, CommitteeFile, SignedChange};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files that say which committee is in force.
+#[derive(Debug, Args)]
+pub(super) struct Source {
+    #[command(flatten)]
+    place: Place,
+    /// Hand-overs from the network's first committee file to the one in force, once an epoch ended
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+}
+
+/// Committee whose epoch is in force, with its file.
+pub(super) struct InForce {
+    pub(super) committee: Arc<Committee>,
+    pub(super) file: CommitteeFile,
+}
+
+impl Source {
+    /// The options that name the same files, for commands that can be pasted.
+    pub(super) fn options(&self) -> String {
+        let history = self.history.iter().map(|path| format!(" --history {}", path.display()));
+        format!("--committee {}{}", self.place.path().display(), history.collect::<String>())
+    }
+
+    /// Reads the network's first committee file, and goes from there over the hand-overs.
+    pub(super) fn load(&self) -> Result<InForce, Failure> {
+        let genesis = read_committee_file(&self.place.path()).map_err(Failure::usage)?;
+        let first = self.place.load()?;
+        let steps = self.history.as_deref().map(history::read).transpose()?.unwrap_or_default();
+        let committees = walk(first, &steps, KeyCache::On).map_err(Failure::usage)?;
+        let committee = committees.into_iter().next_back().expect("the first is there");
+        let file = steps.into_iter().next_back().map_or(genesis, |step| step.file);
+        Ok(InForce { committee: Arc::new(committee), file })
+    }
+}
+
+/// Name of the file in a change, for messages of whoever thinks that it lies on a disk.
+const NEXT: &str = "the next committee file";
+
+impl InForce {
+    /// Checks everything about a change but its signatures, as members do, and the settings of
+    /// hosts, of which the machine that orders it knows nothing. Returns the next committee.
+    pub(super) fn check(&self, change: &Change) -> Result<Committee, String> {
+        let next = change.check(&self.committee).map_err(text)?;
+        check_next_settings(&change.file, &next).map_err(text)?;
+        self.check_service(&change.file)?;
+        self.check_host(&change.file)?;
+        Ok(next)
+    }
+
+    /// Checks everything about a change but the height that orders it.
+    pub(super) fn check_signed(&self, signed: &SignedChange) -> Result<(), String> {
+        self.check(&signed.change)?;
+        signed.check(&self.committee).map(drop).map_err(text)
+    }
+
+    fn check_service(&self, next: &CommitteeFile) -> Result<(), String> {
+        let [now, then] = [&self.file, next].map(|file| &file.settings);
+        let kept = now.service == then.service && now.genesis_digest == then.genesis_digest;
+        let refusal = "'service' and 'genesis_digest' stay as they are: the state goes on into the \
+                       next epoch, and no other service can read it";
+        kept.then_some(()).ok_or_else(|| format!("{NEXT}: {refusal}"))
+    }
+
+    /// Checks that a validator starts with these settings, unless it did not with those in force.
+    fn check_host(&self, next: &CommitteeFile) -> Result<(), String> {
+        let mut config = NodeConfig::new(NEXT.into(), PathBuf::new(), PathBuf::new());
+        config.agree(&self.file.settings).map_err(text)?;
+        config.comparison = !config.replica.comparison.departures().is_empty();
+        config.agree(&next.settings).map_err(|reason| format!("{NEXT}: {reason}"))?;
+        config.validate(Path::new(NEXT)).map_err(text)
+    }
+}
+
+fn text(reason: impl Display) -> String {
+    reason.to_string()
+}
