@@ -127,7 +127,8 @@ impl Certifier {
         if !self.enabled {
             return;
         }
-        let sorted: BTreeSet<&BodyRef> = stored.iter().collect();
+        // Nobody numbers changes of committee.
+        let sorted: BTreeSet<&BodyRef> = stored.iter().filter(|name| !name.is_change()).collect();
         for name in sorted {
             if let Some(chain) = self.chain(name.author, name.sequence) {
                 chain.store(name);

@@ -724,7 +724,11 @@ impl Replica {
         }
     }
 
+    /// A learner's machine has nothing to say to members, who would hold it against the learner.
     fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
+        if self.config.is_learner() {
+            return;
+        }
         if self.chain_piggyback.precedes(message.reports())
             && let Some((target, certificate)) = self.protocol.state().rests_on(&message)
         {

@@ -1,7 +1,8 @@
 //! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000
-//! [calm|twins|storm] [show]`; or tells what happens in a scenario from a file: `... --example
+//! [calm|twins|storm|changes] [show]`; or tells what happens in a scenario from a file: `... --example
 //! seeds -- FILE.toml`.
 
+use quorate_engine::ProtocolKind;
 use quorate_sim::world::World;
 use quorate_sim::{Scenario, run_many};
 
@@ -20,6 +21,7 @@ fn main() {
     let draw = |seed| match kind.as_str() {
         "calm" => Scenario::calm(seed, 4),
         "storm" => Scenario::from_seed(seed).with_twins().with_storm(),
+        "changes" => changing(seed),
         "twins" => Scenario::from_seed(seed).with_twins(),
         _ => Scenario::from_seed(seed),
     };
@@ -31,13 +33,21 @@ fn main() {
         if let Err(failure) = &report.verdict {
             failed += 1;
             if failed <= 20 {
-                println!("seed {}: {failure}\n", report.seed);
+                println!("seed {}: {}: {}", report.seed, failure.oracle, failure.text);
+                println!("{}\n", failure.replay);
             }
         }
         heights += report.decided_height.0;
         events += report.events;
     });
     println!("{} seeds, {failed} failed, {heights} heights, {events} events", reports.len());
+}
+
+/// A seed that may change its committee, with each protocol in turn.
+fn changing(seed: u64) -> Scenario {
+    let protocols = ProtocolKind::ALL.len() as u64;
+    let protocol = usize::try_from(seed % protocols).expect("few");
+    Scenario::from_seed(seed).running(ProtocolKind::ALL[protocol]).short().with_changes()
 }
 
 /// Runs one scenario, line by line.

@@ -11,6 +11,7 @@
 
 pub mod byzantine;
 pub mod campaign;
+pub mod changes;
 pub mod crash_points;
 pub mod faults;
 mod forms;

@@ -6,7 +6,7 @@ pub use quorate_crypto::mutants::Mutant;
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor; those of payments under [`crate::payments`]. The others are about keys and
 /// shares that no scenario forges.
-pub const ALL: [Mutant; 89] = [
+pub const ALL: [Mutant; 91] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -61,6 +61,8 @@ pub const ALL: [Mutant; 89] = [
     Mutant::WallClockOnce,
     Mutant::DeliverBeyondStop,
     Mutant::SignAfterStop,
+    Mutant::RecoverFormerEpoch,
+    Mutant::HandOverOtherHeader,
     Mutant::SkipSync,
     Mutant::SkipDirectorySync,
     Mutant::AcceptTornRecord,

@@ -7,6 +7,7 @@ mod acknowledged;
 mod agreement;
 mod audit;
 mod availability;
+mod borders;
 mod caps;
 mod departures;
 mod exactly_once;
@@ -26,6 +27,7 @@ pub use acknowledged::Acknowledged;
 pub use agreement::Agreement;
 pub use audit::Audit;
 pub use availability::Availability;
+pub use borders::Borders;
 pub use caps::Caps;
 pub use departures::Departures;
 pub use exactly_once::ExactlyOnce;
@@ -46,12 +48,32 @@ use quorate_consensus::{Occupancy, Rule};
 use quorate_crypto::{Digest, hash};
 use quorate_engine::{Completed, Message, Status};
 use quorate_types::machine::{ExecutedUpTo, Halt};
-use quorate_types::{BodyRef, Height, Payload, Peer, Rejected, ReplicaId, Time};
+use quorate_types::{BodyRef, Epoch, HandOver, Height, Payload, Peer, Rejected, ReplicaId, Time};
 use std::time::Duration;
 
 /// Something that a correct member or a client did, or that became of it.
 #[derive(Debug)]
 pub enum Observation<'a> {
+    /// A replica starts in an epoch.
+    Began {
+        /// Replica that this is about.
+        replica: ReplicaId,
+        /// Epoch that its host's notes lead to.
+        epoch: Epoch,
+        /// The last height before that epoch.
+        after: Height,
+        /// `true` if it is a member of it.
+        is_member: bool,
+    },
+    /// A replica told its host how its epoch ended.
+    HandedOver {
+        /// Replica that this is about.
+        replica: ReplicaId,
+        /// The epoch.
+        ended: Epoch,
+        /// What the next one begins with.
+        content: &'a HandOver,
+    },
     /// A replica started; `executed` is what its state store remembers.
     Booted {
         /// Replica that this is about.
@@ -217,6 +239,12 @@ pub struct RunEnd {
     pub together: bool,
     /// Views that a correct member went through after the faults were over.
     pub views_after: u64,
+    /// Epoch in which each correct replica is.
+    pub epochs: Vec<(ReplicaId, Epoch)>,
+    /// The last epoch that somebody began.
+    pub last_epoch: Epoch,
+    /// Changes of committee that took no effect, though they should have.
+    pub changes_waiting: usize,
 }
 
 /// A judge of one property.
@@ -256,37 +284,81 @@ pub struct Violation {
 
 /// All judges of a run.
 pub struct Oracles {
-    all: Vec<Box<dyn Oracle>>,
+    /// Of one epoch, by the indices of its members, and of the whole run, by names that stay.
+    all: Vec<(Option<Epoch>, Box<dyn Oracle>)>,
+}
+
+impl Observation<'_> {
+    /// What it is to those who judge what members say: with the member's index in its epoch.
+    fn in_epoch(&self, replica: ReplicaId) -> Option<Observation<'_>> {
+        match *self {
+            Self::Kept { bodies, .. } => Some(Observation::Kept { replica, bodies }),
+            Self::Stored { body, .. } => Some(Observation::Stored { replica, body }),
+            Self::Released { message, tag, bytes, .. } => {
+                Some(Observation::Released { replica, message, tag, bytes })
+            }
+            Self::Executed { height, root, payload, operations, .. } => {
+                Some(Observation::Executed { replica, height, root, payload, operations })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Oracles {
-    /// Judges of these properties.
+    /// Judges of these properties over the whole run.
     #[must_use]
     pub fn new(all: Vec<Box<dyn Oracle>>) -> Self {
-        Self { all }
+        Self { all: all.into_iter().map(|oracle| (None, oracle)).collect() }
     }
 
-    /// Shows something to all of them.
+    /// Judges of these properties of one epoch join them.
+    pub fn begin(&mut self, epoch: Epoch, judges: Vec<Box<dyn Oracle>>) {
+        self.all.extend(judges.into_iter().map(|oracle| (Some(epoch), oracle)));
+    }
+
+    /// Shows something to all who judge the whole run.
     ///
     /// # Errors
     /// The first complaint.
     pub fn observe(&mut self, observation: &Observation<'_>) -> Result<(), Violation> {
-        self.all.iter_mut().try_for_each(|oracle| {
-            let name = oracle.name();
-            oracle.observe(observation).map_err(|text| Violation { oracle: name, text })
-        })
+        let of_run = self.all.iter_mut().filter(|(epoch, _)| epoch.is_none());
+        of_run.map(|(_, oracle)| oracle).try_for_each(|oracle| show(oracle, observation))
     }
 
-    /// Ends the run for all of them.
+    /// Shows them what a replica did, and to those who judge its epoch, where it has this index.
+    ///
+    /// # Errors
+    /// The first complaint.
+    pub fn observe_in(
+        &mut self,
+        epoch: Epoch,
+        index: ReplicaId,
+        observation: &Observation<'_>,
+    ) -> Result<(), Violation> {
+        self.observe(observation)?;
+        let Some(observation) = observation.in_epoch(index) else { return Ok(()) };
+        let of_epoch = self.all.iter_mut().filter(|(of, _)| *of == Some(epoch));
+        of_epoch.map(|(_, oracle)| oracle).try_for_each(|oracle| show(oracle, &observation))
+    }
+
+    /// Ends the run for all who judge it or its last epoch.
     ///
     /// # Errors
     /// The first complaint.
     pub fn finish(&mut self, ending: &RunEnd) -> Result<(), Violation> {
-        self.all.iter_mut().try_for_each(|oracle| {
+        let is_over = |of: &Option<Epoch>| of.is_some_and(|epoch| epoch < ending.last_epoch);
+        let lasting = self.all.iter_mut().filter(|(of, _)| !is_over(of));
+        lasting.map(|(_, oracle)| oracle).try_for_each(|oracle| {
             let name = oracle.name();
             oracle.finish(ending).map_err(|text| Violation { oracle: name, text })
         })
     }
+}
+
+fn show(oracle: &mut Box<dyn Oracle>, observation: &Observation<'_>) -> Result<(), Violation> {
+    let name = oracle.name();
+    oracle.observe(observation).map_err(|text| Violation { oracle: name, text })
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ pub fn run(scenario: &Scenario) -> Report {
         completed: summary.completed,
         installed: summary.installed,
         views: summary.view,
+        epochs: summary.epochs,
         reactions: world.reactions(),
         tried: scenario.tried(),
         verdict: verdict.map_err(|Violation { oracle, text }| Failure {
@@ -64,6 +65,8 @@ pub struct Report {
     pub installed: u64,
     /// The highest view of a correct replica.
     pub views: View,
+    /// Number of epochs that its committee went through.
+    pub epochs: u64,
     /// Effects on correct members, as far as they noticed them.
     pub reactions: Reactions,
     /// Number of times each kind of fault and of behaviour was tried.

@@ -4,13 +4,15 @@ pub(crate) mod text;
 mod weights;
 
 use crate::byzantine::Behaviour;
+use crate::changes::{self, PlannedChange};
 use crate::faults::{self, Fault, Schedule};
 use crate::forms;
 use crate::mutants::Mutant;
 use crate::network::{Conditions, Cuts};
 use crate::oracles::{
-    Acknowledged, Agreement, Audit, Availability, Caps, Departures, ExactlyOnce, FairChecks,
-    FalseAccusations, Halting, Oracle, Prefix, Progress, Quorums, Restored, Slots, Together, Wiped,
+    Acknowledged, Agreement, Audit, Availability, Borders, Caps, Departures, ExactlyOnce,
+    FairChecks, FalseAccusations, Halting, Oracle, Prefix, Progress, Quorums, Restored, Slots,
+    Together, Wiped,
 };
 use crate::replay;
 use quorate_crypto::{Policy, SchemeKind};
@@ -104,6 +106,9 @@ pub struct Scenario {
     /// Faults with their times.
     #[serde(with = "text::schedule")]
     pub schedule: Schedule,
+    /// Changes of committee, in the order in which they are brought.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<PlannedChange>,
     /// Time for which faults go on.
     #[serde(with = "forms::micros", rename = "fault_phase_us")]
     pub fault_phase: Duration,
@@ -165,6 +170,7 @@ impl Scenario {
             clock_rates: vec![1_000_000; replicas],
             behaviours: vec![Behaviour::Honest; replicas],
             schedule: Schedule::new(),
+            changes: Vec::new(),
             fault_phase: Duration::from_secs(1),
             liveness_bound: Duration::from_secs(60),
             excessive: false,
@@ -482,6 +488,21 @@ impl Scenario {
         self
     }
 
+    /// With changes of committee in a third of the seeds, unless more members are faulty than is
+    /// tolerated: other members, indices, weights, protocols and settings. After any other change.
+    #[must_use]
+    pub fn with_changes(mut self) -> Self {
+        let mut rng = Rng::new(self.seed, "changes", 0);
+        if rng.one_in(3) && !self.excessive {
+            self.learners = self.learners.max(usize::from(rng.coin()));
+            self.changes = changes::draw(&self, &mut rng);
+            // Epochs begin after the faults too, and each takes some views.
+            self.liveness_bound = self.liveness_bound.max(Duration::from_secs(300));
+        }
+        self.options.push("--changes".to_owned());
+        self
+    }
+
     /// The weights are part of the command, so that whoever reads it sees them.
     fn noting_weights(mut self) -> Self {
         self.options.push(format!("--weights {}", self.weights));
@@ -500,51 +521,75 @@ impl Scenario {
         format!("quorate sim --seed {}{protocol}{rest}{mutant}", self.seed)
     }
 
-    /// Oracles that judge its run.
+    /// Oracles that judge its whole run, over all epochs.
     pub(crate) fn oracles(&self) -> Vec<Box<dyn Oracle>> {
-        let redundant = usize::try_from(self.weights.redundant_members()).expect("few");
-        let rules = self.settings.protocol.windowed_rules();
-        let slots =
-            Slots::new(self.replicas, redundant, rules.is_some_and(|rules| rules.fast_path));
+        let sizes = self.changes.iter().map(|change| change.members.len());
+        let members = sizes.chain([self.replicas]).max().expect("the first committee");
+        let caps = Caps::new(&self.settings, members);
         if self.is_beyond_tolerance() {
-            return vec![
-                Box::new(Halting::default()),
-                Box::new(Audit::of_members()),
-                Box::new(slots.of_members()),
-                Box::new(Wiped::default()),
-                Box::new(Caps::new(&self.settings, self.replicas)),
-            ];
+            return vec![Box::new(Halting::default()), Box::new(Wiped::default()), Box::new(caps)];
         }
         vec![
             Box::new(Wiped::default()),
-            Box::new(Departures::new(self.correct())),
-            Box::new(Together::new(self.replicas)),
             Box::new(FalseAccusations::default()),
             Box::new(Restored::default()),
-            Box::new(Audit::default()),
-            Box::new(slots),
-            Box::new(Quorums::new(self.weights.each())),
-            Box::new(Availability::new(self.settings.availability)),
+            Box::new(Borders::default()),
             Box::new(Agreement::default()),
             Box::new(Prefix::default()),
             Box::new(ExactlyOnce::default()),
-            Box::new(Caps::new(&self.settings, self.replicas)),
+            Box::new(caps),
             Box::new(FairChecks::new(self.liars())),
             Box::new(Acknowledged::default()),
             Box::new(Progress::default()),
         ]
     }
 
+    /// Oracles that judge what members of one epoch say, by their indices in it: these are correct,
+    /// and weigh so much.
+    pub(crate) fn oracles_of_epoch(
+        &self,
+        settings: &Settings,
+        weights: &Weights,
+        correct: Vec<bool>,
+    ) -> Vec<Box<dyn Oracle>> {
+        let redundant = usize::try_from(weights.redundant_members()).expect("few");
+        let rules = settings.protocol.windowed_rules();
+        let members = weights.members();
+        let slots = Slots::new(members, redundant, rules.is_some_and(|rules| rules.fast_path));
+        if self.is_beyond_tolerance() {
+            return vec![Box::new(Audit::of_members()), Box::new(slots.of_members())];
+        }
+        vec![
+            Box::new(Departures::new(correct)),
+            Box::new(Together::new(members)),
+            Box::new(Audit::default()),
+            Box::new(slots),
+            Box::new(Quorums::new(weights.each())),
+            Box::new(Availability::new(settings.availability)),
+        ]
+    }
+
     /// Total weight of the members that do not behave, or lose what they promised to keep.
     #[must_use]
     pub fn faulty_weight(&self) -> u64 {
-        let loses = |member: usize| {
-            let own = |(_, fault): &&(Time, Fault)| fault.host() == Some(member);
+        let members: Vec<usize> = (0..self.replicas).collect();
+        self.faulty_weight_of(&members, &self.weights)
+    }
+
+    /// The same, of a committee of these hosts.
+    pub(crate) fn faulty_weight_of(&self, members: &[usize], weights: &Weights) -> u64 {
+        let loses = |host: usize| {
+            let own = |(_, fault): &&(Time, Fault)| fault.host() == Some(host);
             self.schedule.iter().filter(own).any(|(_, fault)| fault.loses_promises())
         };
-        let is_faulty =
-            |member: &usize| self.behaviours[*member] != Behaviour::Honest || loses(*member);
-        (0..self.replicas).filter(is_faulty).map(|member| self.weights.of(member)).sum()
+        let is_faulty = |host: usize| self.behaviour(host) != Behaviour::Honest || loses(host);
+        let places = members.iter().enumerate().filter(|(_, host)| is_faulty(**host));
+        places.map(|(place, _)| weights.of(place)).sum()
+    }
+
+    /// Behaviour of a host: learners are honest.
+    pub(crate) fn behaviour(&self, host: usize) -> Behaviour {
+        self.behaviours.get(host).copied().unwrap_or_default()
     }
 
     /// Number of members that are not correct.
@@ -573,6 +618,7 @@ impl Scenario {
         self.schedule.iter().for_each(|(_, fault)| count(fault.kind()));
         let behaviours = self.behaviours.iter().filter(|b| **b != Behaviour::Honest);
         behaviours.for_each(|behaviour| count(behaviour.name()));
+        self.changes.iter().for_each(|_| count("changes of committee"));
         if self.excessive {
             count("scenarios beyond tolerance");
         }

@@ -9,6 +9,7 @@
 //! and none touches the time that progress is given.
 
 use crate::byzantine::Behaviour;
+use crate::changes::PlannedChange;
 use crate::faults::Fault;
 use crate::network::Conditions;
 use crate::run::{Failure, Report, run};
@@ -91,8 +92,9 @@ struct Pass {
 }
 
 /// Passes in their order: parts that cost most to understand go first.
-const PASSES: [Pass; 9] = [
+const PASSES: [Pass; 10] = [
     Pass { name: "faults", propose: fewer_faults },
+    Pass { name: "changes", propose: fewer_changes },
     Pass { name: "behaviours", propose: fewer_liars },
     Pass { name: "operations", propose: fewer_operations },
     Pass { name: "clients", propose: fewer_clients },
@@ -164,7 +166,8 @@ fn is_survivable(candidate: &Scenario, before: &Scenario) -> bool {
     let excess = |scenario: &Scenario| {
         scenario.faulty_weight().saturating_sub(scenario.weights.faulty_max())
     };
-    excess(candidate) <= excess(before)
+    let are_sound = candidate.changes.iter().all(|change| change.check(candidate).is_ok());
+    are_sound && excess(candidate) <= excess(before)
 }
 
 /// A copy with something changed, in which every fault befalls a host that there is.
@@ -188,6 +191,22 @@ fn fewer_faults(scenario: &Scenario) -> Vec<Scenario> {
             with(scenario, |s| drop(s.schedule.drain(start..end)))
         }));
         chunk /= 2;
+    }
+    simpler
+}
+
+/// None, each left out, and each with nothing but the protocol changed, or the epoch.
+fn fewer_changes(scenario: &Scenario) -> Vec<Scenario> {
+    let mut simpler = vec![with(scenario, |s| s.changes.clear())];
+    for (place, change) in scenario.changes.iter().enumerate() {
+        let plain = PlannedChange::of(scenario, change.at);
+        let mut of_protocol = plain.clone();
+        of_protocol.settings.protocol.clone_from(&change.settings.protocol);
+        simpler.push(with(scenario, |s| drop(s.changes.remove(place))));
+        for instead in [plain, of_protocol] {
+            simpler.push(with(scenario, |s| s.changes[place] = instead));
+        }
+        simpler.push(with(scenario, |s| s.changes[place].crashes.clear()));
     }
     simpler
 }
@@ -233,6 +252,7 @@ fn fewer_members(scenario: &Scenario) -> Vec<Scenario> {
             s.clock_rates.truncate(count);
             let each = scenario.weights.each()[..count].to_vec();
             s.weights = Weights::new(each).unwrap_or_else(|_| Weights::equal(count));
+            s.changes.iter_mut().for_each(|change| change.keep_first(count));
         })
     };
     let equal = with(scenario, |s| s.weights = Weights::equal(s.replicas));
@@ -287,6 +307,7 @@ fn shorter(scenario: &Scenario) -> Vec<Scenario> {
             s.fault_phase = half(s.fault_phase);
             let end = quorate_types::Time(0) + s.fault_phase;
             s.schedule.retain(|(at, _)| *at < end);
+            s.changes.retain(|change| change.at < s.fault_phase);
         }));
     }
     for index in 0..scenario.schedule.len() {

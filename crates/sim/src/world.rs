@@ -5,30 +5,34 @@
 //! frames that leave, work that takes a while, timers. No event costs any time but what is drawn
 //! for it.
 //!
-//! `events` is what happens to hosts, `effects` what comes of it, `setup` how it begins.
+//! `events` is what happens to hosts, `effects` what comes of it, `setup` how it begins,
+//! `succession` how it goes on in another epoch.
 
 mod client;
 mod clock;
 mod effects;
+mod epochs;
 mod events;
 mod reactions;
 mod replica;
 mod setup;
+mod succession;
 
 use crate::byzantine::Twins;
 use crate::faults::Fault;
 use crate::network::Network;
-use crate::oracles::{Observation, Oracles, RunEnd, Violation};
+use crate::oracles::{Oracles, RunEnd, Violation};
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 use bytes::Bytes;
 use client::ClientHost;
+use epochs::{EpochConfig, Epochs};
 use quorate_crypto::stand_in::StandIns;
 use quorate_crypto::{SchemeKind, hash};
 use quorate_deterministic::{EventQueue, Rng};
-use quorate_engine::Verifier;
-use quorate_types::{Height, Peer, ReplicaId, Time, View};
+use quorate_types::{Epoch, HandedOver, Height, Peer, ReplicaId, Time, View};
 use replica::{Checked, ReplicaHost, Station, Work};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +56,11 @@ pub struct World {
     twins: Twins,
     hosts: Vec<ReplicaHost>,
     clients: Vec<ClientHost>,
+    epochs: Epochs,
+    /// Time at which an endpoint was last shown by a host that its epoch is over.
+    shown_at: BTreeMap<(usize, usize), Time>,
+    /// Clients have been asked for operations of the last epoch.
+    asked_last: bool,
     members: usize,
     calm: bool,
     /// The highest view of a correct replica when the faults were over.
@@ -93,16 +102,35 @@ pub struct Summary {
     pub completed: u64,
     /// Snapshots installed by correct replicas.
     pub installed: u64,
+    /// Number of epochs that some host began.
+    pub epochs: u64,
     /// Number of events processed.
     pub events: u64,
     /// The hash over all of them.
     pub trace: quorate_crypto::Digest,
 }
 
+/// A connection that a frame came over: both its ends are in one epoch.
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    /// Endpoint that sends.
+    sender: usize,
+    /// Epoch in which it is.
+    epoch: Epoch,
+    /// What it is in that epoch.
+    from: Peer,
+}
+
 #[derive(Debug)]
 enum SimEvent {
     /// A frame arrives at an endpoint.
-    Frame { to: usize, from: Peer, honest: bool, content: Bytes, digest: [u8; 32] },
+    Frame { to: usize, channel: Channel, honest: bool, content: Bytes, digest: [u8; 32] },
+    /// A client brings a planned change to a host, the next one in turn at each attempt.
+    Bring { planned: usize, attempt: usize },
+    /// An endpoint that is still in this epoch is shown how it ended.
+    Shown { to: usize, step: Arc<HandedOver> },
+    /// A host looks whether it may go on to the next epoch.
+    Succeed { host: usize, incarnation: u32 },
     /// A timer rings, if it is still the one that is set.
     Timer { endpoint: usize },
     /// A host's work is complete, if the host still is the one that began it.
@@ -133,14 +161,18 @@ impl World {
         let is_pretended = matches!(scenario.scheme, SchemeKind::Stub | SchemeKind::BlsThreshold);
         let stand_ins = is_pretended.then(StandIns::begin);
         let (keys, committee) = setup::committee(scenario);
-        let (hosts, pairs) = setup::hosts(scenario, &keys, &committee);
+        let (host_keys, pairs) = setup::host_keys(scenario, &keys);
+        let identities: Vec<_> = host_keys.iter().map(|keys| keys.identity.public()).collect();
+        let first = EpochConfig::first(scenario, keys.clone(), committee, &identities);
+        let epochs = Epochs::new(first, identities);
+        let hosts = setup::hosts(scenario, host_keys, epochs.first());
         let endpoints = hosts.len() + scenario.clients;
-        let verifier = Arc::new(Verifier::for_client(committee));
         let mut client_rng = rng("clients");
+        let bundles = scenario.changes.is_empty();
         let clients: Vec<_> = (0..scenario.clients)
             .map(|_| {
                 let first = ReplicaId(u16::try_from(client_rng.index(keys.len())).expect("few"));
-                ClientHost::new(&client_rng.bytes32(), first, Arc::clone(&verifier))
+                ClientHost::new(&client_rng.bytes32(), first, epochs.first(), bundles)
             })
             .collect();
         let mut world = Self {
@@ -152,6 +184,9 @@ impl World {
             twins: Twins::new(pairs, endpoints, rng("twins")),
             hosts,
             clients,
+            epochs,
+            shown_at: BTreeMap::new(),
+            asked_last: false,
             members: scenario.replicas,
             calm: false,
             view_at_calm: View(0),
@@ -168,6 +203,7 @@ impl World {
             listener: None,
             _stand_ins: stand_ins,
         };
+        world.begin_judging(Epoch(0));
         world.schedule_all(&mut client_rng);
         world
     }
@@ -190,7 +226,7 @@ impl World {
     pub fn run(&mut self) -> Result<(), Violation> {
         let deadline = Time(0) + self.scenario.fault_phase + self.scenario.liveness_bound;
         while let Some((at, what)) = self.events.pop() {
-            if at > deadline || (self.calm && self.is_done()) {
+            if at > deadline || (self.calm && self.is_done() && !self.ask_last()) {
                 break;
             }
             self.now = at;
@@ -201,7 +237,10 @@ impl World {
             }
         }
         let ending = RunEnd {
-            heights: self.correct().map(|host| (host.config.id, host.executed())).collect(),
+            heights: self.correct().map(|host| (host.config.name, host.executed())).collect(),
+            epochs: self.correct().map(|host| (host.config.name, host.epoch.number())).collect(),
+            last_epoch: self.epochs.last().number(),
+            changes_waiting: self.changes_waiting(),
             together: self.together,
             views_after: self.summary().view.0.saturating_sub(self.view_at_calm.0),
         };
@@ -211,13 +250,18 @@ impl World {
     /// Summarises the run so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let statuses = || self.correct().filter_map(ReplicaHost::status);
+        let last = self.epochs.last().number();
+        let statuses = || {
+            let in_last = self.correct().filter(move |host| host.epoch.number() == last);
+            in_last.filter_map(ReplicaHost::status)
+        };
         Summary {
             now: self.now,
             height: self.correct().filter_map(ReplicaHost::executed).max().unwrap_or_default(),
             view: statuses().map(|status| status.view).max().unwrap_or_default(),
             completed: self.completed,
             installed: self.installed,
+            epochs: last.0 + 1,
             events: self.trace.events(),
             trace: self.trace.hash(),
         }
@@ -238,11 +282,6 @@ impl World {
     }
 
     fn schedule_all(&mut self, rng: &mut Rng) {
-        for learner in self.hosts.iter().filter(|host| host.config.is_learner()) {
-            // It has no voice: whoever judges members that lost theirs judges it too.
-            let replica = learner.config.id;
-            self.oracles.observe(&Observation::Wiped { replica }).expect("nothing was said yet");
-        }
         for host in 0..self.hosts.len() {
             self.schedule(Time(rng.below(20_000)), SimEvent::Boot { host });
         }
@@ -258,6 +297,9 @@ impl World {
             let operation = Bytes::from(operation);
             self.schedule(at, SimEvent::Submit { client, operation });
             self.unsubmitted += 1;
+        }
+        for (planned, change) in self.scenario.changes.clone().into_iter().enumerate() {
+            self.schedule(Time(0) + change.at, SimEvent::Bring { planned, attempt: 0 });
         }
         if !self.twins.is_empty() {
             self.schedule(Time(0) + SHUFFLE_EVERY, SimEvent::Shuffle);
@@ -304,6 +346,13 @@ impl SimEvent {
             }
             Self::Shuffle => (7, 0, [0; 32]),
             Self::Calm => (8, 0, [0; 32]),
+            Self::Bring { planned, .. } => (12, *planned, [0; 32]),
+            Self::Shown { to, step } => (13, *to, step.signed.content.root.0),
+            Self::Succeed { host, incarnation } => {
+                let mut content = [0; 32];
+                content[..4].copy_from_slice(&incarnation.to_le_bytes());
+                (14, *host, content)
+            }
             Self::Checked { host, checked, .. } => (9, *host, [checked.tag; 32]),
             Self::Resume { host, station, .. } => (10, *host, [*station as u8; 32]),
         }

@@ -7,6 +7,7 @@
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;
+use quorate_sim::changes::PlannedChange;
 use quorate_sim::faults::Fault;
 use quorate_sim::mutants::Active;
 use quorate_sim::mutants::Mutant;
@@ -102,6 +103,23 @@ fn restored(seed: u64) -> Scenario {
     scenario
 }
 
+/// The same members go on to another epoch.
+fn changing(seed: u64) -> Scenario {
+    let mut scenario = Scenario::calm(seed, 4);
+    scenario.changes.push(PlannedChange::of(&scenario, Duration::from_millis(300)));
+    scenario
+}
+
+/// One of them comes late, and another lies about how the epoch ended.
+fn deceived(seed: u64) -> Scenario {
+    let mut scenario = changing(seed);
+    scenario.behaviours[1] = Behaviour::BadServer;
+    scenario.fault_phase = Duration::from_secs(3);
+    let down = Duration::from_millis(2_500);
+    scenario.schedule.push((Time(100_000), Fault::Crash { host: 3, down }));
+    scenario
+}
+
 #[test]
 fn an_old_copy_is_told_whatever_the_protocol() {
     for protocol in ProtocolKind::ALL {
@@ -116,6 +134,8 @@ noticed! {
     Jolteon:
     an_old_copy_that_asks_nobody: SignWithoutWitnesses in 8 of restored;
     wall_clocks_that_stood_still: WallClockOnce in 1 of suspended;
+    promises_of_the_epoch_before: RecoverFormerEpoch in 2 of changing;
+    a_hand_over_with_another_header: HandOverOtherHeader in 16 of deceived;
     a_certificate_of_many_light_members: CertificateCountsHeads in 40 of light;
     shares_of_many_light_members: TallyCountsHeads in 40 of light;
     replies_of_many_light_members: WeakCountsHeads in 40 of liars;

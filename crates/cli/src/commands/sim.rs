@@ -34,6 +34,8 @@ use std::time::Instant;
     a rule left out: must fail (in builds with --features mutants)\n  \
     quorate sim --replay sim-failures/seed-17.toml\n                                     \
     a scenario from its file, as the smallest one of a failure\n  \
+    quorate sim --changes --seeds 1000\n                                     \
+    committees that change their members and protocols while they serve\n  \
     quorate sim --twins-scenarios 100000\n                                     \
     protocol machines alone: one member is two, links change each view\n  \
     quorate sim --payments --seeds 2000\n                                     \
@@ -88,6 +90,10 @@ pub(crate) struct Options {
     /// Add a learner, which is no member: it comes late, goes now and then, and may lose its disk
     #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
     learner: bool,
+    /// Change the committee of each third seed while it serves, once or several times: other
+    /// members, indices, weights, protocols or settings from one epoch to the next
+    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
+    changes: bool,
     /// Run the scenario in this file, of the swarm or of Twins
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention", "short"])]
     replay: Option<PathBuf>,
@@ -108,14 +114,14 @@ pub(crate) struct Options {
     crash_points: bool,
     /// Simulate payments without consensus instead: authorities crash and lie, owners spend coins
     /// twice
-    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points", "protocol", "leader_reputation", "ablations", "twins", "behaviour", "weights", "storm", "short", "retention", "learner"])]
+    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points", "protocol", "leader_reputation", "ablations", "twins", "behaviour", "weights", "storm", "short", "retention", "learner", "changes"])]
     payments: bool,
     /// Show an authority so many payments, and compare its answers with a model's, instead of
     /// running seeds
     #[arg(long, value_name = "COUNT", conflicts_with_all = [
         "payments", "seeds", "from", "replay", "twins_scenarios", "crash_points", "protocol",
         "leader_reputation", "ablations", "twins", "behaviour", "weights", "storm", "short",
-        "retention", "learner",
+        "retention", "learner", "changes",
     ])]
     payments_model: Option<u64>,
     /// Run this crash point alone
@@ -240,6 +246,9 @@ impl Options {
         }
         if self.learner {
             scenario = scenario.with_learner();
+        }
+        if self.changes {
+            scenario = scenario.with_changes();
         }
         match mutant {
             Some(mutant) => scenario.with_mutant(mutant),

@@ -13,13 +13,18 @@ use quorate_types::{BlockId, Body, BodyRef, ClientId, Effect, Height, Payload, R
 use std::sync::Arc;
 
 impl Replica {
-    /// A client brings a change: it goes to everybody, as it came.
+    /// A client brings a change: it goes to everybody, as it came. A learner has no way to them.
     pub(super) fn on_change_brought(
         &mut self,
         now: Time,
         client: ClientId,
         checked: CheckedChange,
     ) {
+        if self.config.is_learner() {
+            let reason = "a learner takes no changes: bring them to a member".to_owned();
+            self.send(Recipients::Client(client), Message::ChangeAnswer(Err(reason)));
+            return;
+        }
         let body = Arc::clone(&checked.body);
         let taken = self.take_change(now, checked);
         if taken == Ok(true) {

@@ -526,7 +526,12 @@ fn pending_bodies_are_announced_after_a_while() {
 }
 
 fn learner() -> Replica {
-    let config = ReplicaConfig { id: ReplicaId(4), signs: false, ..config(0, Settings::default()) };
+    learner_of(ProtocolKind::default())
+}
+
+fn learner_of(protocol: ProtocolKind) -> Replica {
+    let settings = Settings { protocol, ..Settings::default() };
+    let config = ReplicaConfig { id: ReplicaId(4), signs: false, ..config(0, settings) };
     let mut learner = Replica::new(config);
     learner.handle(NOW, Event::Recovered(Box::default()));
     effects(&mut learner);
@@ -549,6 +554,27 @@ fn a_learner_takes_no_requests_and_announces_nothing() {
     learner.handle(NOW, Event::Stored(body.reference));
     assert!(learner.bodies.has_pending());
     assert!(!learner.status().timers.contains_key(&Timer::Announce));
+}
+
+/// Members take nothing of a protocol from a learner, and cut off who sends it: its machine is
+/// silent, for as long as its timers ring.
+#[test]
+fn a_learner_says_nothing_of_its_protocol() {
+    for protocol in ProtocolKind::ALL {
+        let mut learner = learner_of(protocol);
+        let body = body(0, 1, 10);
+        give(&mut learner, Peer::Replica(ReplicaId(0)), &Message::Body(Arc::clone(&body)));
+        learner.handle(NOW, Event::Stored(body.reference));
+        let mut sent = sends(effects(&mut learner));
+        for _ in 0..8 {
+            let Some(due) = learner.next_timeout() else { break };
+            learner.handle_timeout(due);
+            sent.extend(sends(effects(&mut learner)));
+        }
+        let is_consensus = |message: &Message| matches!(message, Message::Consensus(_));
+        let said: Vec<_> = sent.iter().filter(|(_, _, message)| is_consensus(message)).collect();
+        assert!(said.is_empty(), "{protocol}: {said:?}");
+    }
 }
 
 /// Decides heights up to this one, which order nothing.

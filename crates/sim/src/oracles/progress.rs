@@ -5,7 +5,8 @@ use quorate_types::Height;
 
 /// After the faults are over, everything that was asked is done, and every replica has executed up
 /// to the last height that holds an operation. Empty heights after it may be known to some only: an
-/// idle committee says no more.
+/// idle committee says no more. Every change of committee that was brought has ended its epoch, and
+/// every replica is in the last one.
 #[derive(Debug, Default)]
 pub struct Progress {
     submitted: u64,
@@ -37,6 +38,13 @@ impl Oracle for Progress {
         }
         if completed < submitted {
             return Err(format!("{completed} of {submitted} operations completed in time"));
+        }
+        if ending.changes_waiting > 0 {
+            return Err(format!("{} changes of committee took no effect", ending.changes_waiting));
+        }
+        let last = ending.last_epoch;
+        if let Some((replica, epoch)) = ending.epochs.iter().find(|(_, epoch)| *epoch < last) {
+            return Err(format!("{replica} is in epoch {epoch}, others are in {last}"));
         }
         for (replica, height) in &ending.heights {
             match height {

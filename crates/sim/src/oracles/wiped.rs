@@ -8,10 +8,12 @@ use quorate_types::ReplicaId;
 use std::collections::BTreeSet;
 
 /// A member that lost its disk follows and serves other members; it proposes, votes, times out and
-/// acknowledges nothing, and answers no client.
+/// acknowledges nothing, and answers no client. Nor does a learner, which has no voice, in the
+/// epochs in which it is one.
 #[derive(Debug, Default)]
 pub struct Wiped {
     members: BTreeSet<ReplicaId>,
+    learners: BTreeSet<ReplicaId>,
 }
 
 impl Oracle for Wiped {
@@ -25,11 +27,20 @@ impl Oracle for Wiped {
                 self.members.insert(*replica);
                 Ok(())
             }
-            Observation::Released { replica, message, .. } if self.members.contains(replica) => {
-                let what = promise_in(message);
-                what.map_or(Ok(()), |what| {
-                    Err(format!("{replica} lost its promises and sent {what}"))
-                })
+            Observation::Began { replica, is_member: true, .. } => {
+                self.learners.remove(replica);
+                Ok(())
+            }
+            Observation::Began { replica, is_member: false, .. } => {
+                self.learners.insert(*replica);
+                Ok(())
+            }
+            Observation::Released { replica, message, .. } => {
+                let has_lost = self.members.contains(replica);
+                let why = if has_lost { "lost its promises" } else { "is no member" };
+                let is_silent = has_lost || self.learners.contains(replica);
+                let what = promise_in(message).filter(|_| is_silent);
+                what.map_or(Ok(()), |what| Err(format!("{replica} {why} and sent {what}")))
             }
             _ => Ok(()),
         }

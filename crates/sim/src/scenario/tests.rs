@@ -205,3 +205,18 @@ fn beyond_tolerance_nobody_correct_contradicts_itself() {
     reports.iter().for_each(passes);
     assert!(reports.iter().filter(|report| report.views > View(4)).count() > 5);
 }
+
+/// Nothing else goes wrong: the same members go on from epoch to epoch, and their protocols change.
+#[test]
+fn every_protocol_goes_on_from_every_other() {
+    for (seed, before) in (0..).zip(ProtocolKind::ALL) {
+        for after in ProtocolKind::ALL {
+            let mut scenario = Scenario::calm(seed, 4).running(before);
+            let change = PlannedChange::of(&scenario, Duration::from_millis(300));
+            scenario.changes.push(change.to_protocol(after));
+            let report = run(&scenario);
+            assert_eq!(report.epochs, 2, "{before} to {after}: {report:?}");
+            passes(&report);
+        }
+    }
+}

@@ -45,7 +45,7 @@ impl Scenario {
         ensure(self.behaviours.len() == members, "behaviours has an entry for each replica")?;
         ensure(self.clock_rates.len() == members, "clock_rates has an entry for each replica")?;
         ensure(!self.clock_rates.contains(&0), "a clock's rate is not 0")?;
-        let hosts = members + self.twins();
+        let hosts = self.hosts();
         let endpoints = hosts + self.clients;
         ensure(endpoints <= crate::network::Network::ENDPOINTS_MAX, "at most 64 endpoints")?;
         let known = |fault: &Fault| fault.host().is_none_or(|host| host < hosts);
@@ -53,7 +53,8 @@ impl Scenario {
             self.schedule.iter().all(|(_, fault)| known(fault)),
             "faults befall hosts there are",
         )?;
-        self.settings.validate().map_err(|error| error.to_string())
+        self.settings.validate().map_err(|error| error.to_string())?;
+        self.changes.iter().try_for_each(|change| change.check(self))
     }
 }
 

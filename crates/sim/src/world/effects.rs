@@ -1,28 +1,29 @@
 //! Consequences of a turn of a host or a client: frames that leave, work that takes a while,
 //! timers, and observations for the oracles.
 
-use super::client::ClientTurn;
-use super::replica::{HostConfig, Note, Turn};
-use super::{STATUS_EVERY, SimEvent, World};
+use super::client::{ClientHost, ClientTurn};
+use super::epochs::EpochConfig;
+use super::replica::{HostConfig, Note, ReplicaHost, Turn};
+use super::{Channel, STATUS_EVERY, SimEvent, World};
 use crate::byzantine::Behaviour;
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
 use quorate_crypto::hash;
-use quorate_engine::Message;
 use quorate_engine::message::Blocks;
+use quorate_engine::{Message, Status};
 use quorate_storage::StorageError;
-use quorate_types::{Lane, Peer, Recipients, ReplicaId, Time};
+use quorate_types::{Lane, Peer, Recipients, Time};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl World {
     /// Applies the outcome of a turn of a replica's host.
     pub(super) fn apply_turn(&mut self, host: usize, turn: Turn) -> Result<(), Violation> {
-        let Turn { released, later, notes } = turn;
-        let HostConfig { id, behaviour, .. } = self.hosts[host].config;
-        let honest = behaviour == Behaviour::Honest;
+        let Turn { released, later, notes, handed_over } = turn;
+        let honest = self.hosts[host].is_correct();
         for note in notes {
             self.tell(|| format!("host {host}: {}", note.brief()));
-            self.note(host, id, honest, &note)?;
+            self.note(host, &note)?;
         }
         for (to, message) in released {
             self.send(host, to, &message)?;
@@ -36,7 +37,7 @@ impl World {
         }
         self.look_around();
         self.arm(host);
-        Ok(())
+        handed_over.map_or(Ok(()), |step| self.hand_over(host, step))
     }
 
     fn show_status(&mut self, host: usize) -> Result<(), Violation> {
@@ -45,7 +46,8 @@ impl World {
         else {
             return Ok(());
         };
-        let replica = self.hosts[host].config.id;
+        let replica = self.hosts[host].config.name;
+        let status = Status { id: replica, ..status };
         self.oracles.observe(&Observation::Shown { status: &status })?;
         self.oracles.observe(&Observation::Occupied { replica, collections: &collections })
     }
@@ -60,21 +62,17 @@ impl World {
     fn stand_together(&self) -> bool {
         let signing = || self.correct().filter(|host| host.signs());
         let Some(first) = signing().next() else { return false };
-        let view = first.view();
-        if view.is_none() || !signing().all(|host| host.view() == view) {
+        let (view, epoch) = (first.view(), self.epochs.last().number());
+        let is_there = |host: &ReplicaHost| host.view() == view && host.epoch.number() == epoch;
+        if view.is_none() || !signing().all(is_there) {
             return false;
         }
         let leader = first.status().map(|status| status.leader);
-        signing().any(|host| leader == Some(host.config.id))
+        signing().any(|host| leader == Some(host.id()))
     }
 
-    fn note(
-        &mut self,
-        host: usize,
-        replica: ReplicaId,
-        honest: bool,
-        note: &Note,
-    ) -> Result<(), Violation> {
+    pub(super) fn note(&mut self, host: usize, note: &Note) -> Result<(), Violation> {
+        let HostConfig { name: replica, behaviour, .. } = self.hosts[host].config;
         if let Note::Storage(_) = note
             && let Some(down) = self.hosts[host].expected_failure()
         {
@@ -82,7 +80,7 @@ impl World {
             self.crash(host, down);
             return Ok(());
         }
-        if !honest {
+        if behaviour != Behaviour::Honest {
             return Ok(());
         }
         if let Note::Storage(StorageError::FalseSnapshot { .. }) = note
@@ -99,7 +97,7 @@ impl World {
         }
         let observation = match note {
             Note::Booted(executed, bodies) => {
-                self.oracles.observe(&Observation::Kept { replica, bodies })?;
+                self.observe_of(host, &Observation::Kept { replica, bodies })?;
                 Observation::Booted { replica, executed: executed.as_ref() }
             }
             Note::Stored(body) => Observation::Stored { replica, body: *body },
@@ -117,38 +115,59 @@ impl World {
             Note::Halted(halt) => Observation::Halted { replica, halt },
             Note::StoppedSigning(reason) => Observation::StoppedSigning { replica, reason },
             Note::Barred(peer) => {
-                let is_correct = self.correct().any(|host| host.config.peer() == *peer);
+                let is_correct = self.is_correct_peer(host, *peer);
                 Observation::Barred { replica, peer: *peer, is_correct }
             }
             Note::Proven(member, rule) => {
-                let is_correct = self.correct().any(|host| host.config.id == *member);
-                Observation::Proven { replica, member: *member, rule: *rule, is_correct }
+                let named = self.hosts[host].epoch.host_of(*member);
+                let named = &self.hosts[named.expect("evidence is against members")];
+                let (member, is_correct) = (named.config.name, named.is_correct());
+                Observation::Proven { replica, member, rule: *rule, is_correct }
             }
             Note::Storage(error) => {
                 return Err(Violation { oracle: "storage", text: format!("{replica}: {error}") });
             }
         };
-        self.oracles.observe(&observation)
+        self.observe_of(host, &observation)
+    }
+
+    /// Shows what a host did to those who judge the whole run, and to those of its epoch.
+    fn observe_of(&mut self, host: usize, what: &Observation<'_>) -> Result<(), Violation> {
+        let host = &self.hosts[host];
+        self.oracles.observe_in(host.epoch.number(), host.id(), what)
+    }
+
+    /// Returns `true` if what a host knows as this peer is a correct one.
+    fn is_correct_peer(&self, host: usize, peer: Peer) -> bool {
+        let epoch = &self.hosts[host].epoch;
+        self.correct().any(|other| self.peer_in(epoch, other) == peer)
+    }
+
+    /// What a host is to members of an epoch.
+    fn peer_in(&self, epoch: &EpochConfig, host: &ReplicaHost) -> Peer {
+        epoch.seat(host.config.number).map_or(host.config.learner(), Peer::Replica)
     }
 
     fn send(&mut self, host: usize, to: Recipients, message: &Message) -> Result<(), Violation> {
-        let HostConfig { id, behaviour, .. } = self.hosts[host].config;
+        let HostConfig { name, behaviour, .. } = self.hosts[host].config;
         let honest = behaviour == Behaviour::Honest;
         let content = content_of(message);
         self.tell(|| format!("host {host} to {to:?}: {}", brief(message)));
         if honest {
             let (tag, bytes) = (content[0], content.len());
-            self.oracles.observe(&Observation::Released { replica: id, message, tag, bytes })?;
+            self.observe_of(host, &Observation::Released { replica: name, message, tag, bytes })?;
         }
         let digest = hash(&content).0;
         let late = behaviour.lateness(message, self.scenario.settings.timeout());
         for endpoint in 0..self.hosts.len() + self.clients.len() {
-            if endpoint != host && self.is_meant(endpoint, id, to) {
+            if endpoint != host && self.is_meant(endpoint, host, to) {
                 let lane = message.lane();
-                let from = self.hosts[host].config.peer();
+                let epoch = &self.hosts[host].epoch;
+                let from = self.peer_in(epoch, &self.hosts[host]);
+                let channel = Channel { sender: host, epoch: epoch.number(), from };
                 for at in self.route(host, endpoint, lane) {
                     let content = if honest { content.clone() } else { self.corrupted(&content) };
-                    let frame = SimEvent::Frame { to: endpoint, from, honest, content, digest };
+                    let frame = SimEvent::Frame { to: endpoint, channel, honest, content, digest };
                     self.schedule(at + late, frame);
                 }
             }
@@ -169,14 +188,17 @@ impl World {
         Bytes::from(bytes)
     }
 
-    fn is_meant(&self, endpoint: usize, sender: ReplicaId, to: Recipients) -> bool {
-        let Some(host) = self.hosts.get(endpoint).map(|host| &host.config) else {
+    /// Whom a sender means is by the members of its epoch, whatever epoch the receiver is in.
+    fn is_meant(&self, endpoint: usize, sender: usize, to: Recipients) -> bool {
+        let Some(host) = self.hosts.get(endpoint) else {
             return to == Recipients::Client(self.clients[endpoint - self.hosts.len()].id);
         };
+        let epoch = &self.hosts[sender].epoch;
+        let peer = self.peer_in(epoch, host);
         match to {
-            Recipients::All => host.id != sender && !host.is_learner(),
-            Recipients::One(replica) => host.id == replica && !host.is_learner(),
-            Recipients::Client(client) => host.peer() == Peer::Learner(client),
+            Recipients::All => peer.replica().is_ok() && epoch.seat(endpoint) != epoch.seat(sender),
+            Recipients::One(replica) => peer == Peer::Replica(replica),
+            Recipients::Client(client) => peer == Peer::Learner(client),
         }
     }
 
@@ -200,13 +222,16 @@ impl World {
             let message = Message::Request(request);
             let (lane, content) = (message.lane(), content_of(&message));
             let digest = hash(&content).0;
-            let from = Peer::Client(self.clients[client].id);
+            let ClientHost { id, epoch, .. } = &self.clients[client];
+            let epoch = Arc::clone(epoch);
+            let from = Peer::Client(*id);
+            let channel = Channel { sender: endpoint, epoch: epoch.number(), from };
             for host in 0..self.hosts.len() {
-                if self.hosts[host].config.id == replica {
+                if epoch.seat(host) == Some(replica) {
                     for at in self.route(endpoint, host, lane) {
                         let content = content.clone();
                         let honest = true;
-                        let frame = SimEvent::Frame { to: host, from, honest, content, digest };
+                        let frame = SimEvent::Frame { to: host, channel, honest, content, digest };
                         self.schedule(at, frame);
                     }
                 }
@@ -265,7 +290,7 @@ fn brief(message: &Message) -> String {
 }
 
 /// A frame's content: what a receiver checks, without the length prefix.
-fn content_of(message: &Message) -> Bytes {
+pub(super) fn content_of(message: &Message) -> Bytes {
     let frame = message.frame();
     let whole = frame.0.concat();
     let length = u32::from_le_bytes(whole[..4].try_into().expect("a frame has a length"));

@@ -1,14 +1,15 @@
 //! Events of hosts and clients: frames, timers, finished work, faults.
 
 use super::replica::{Arrival, Checked, ReplicaHost, Station, Turn, Work};
-use super::{SHUFFLE_EVERY, SimEvent, World};
+use super::{Channel, SHUFFLE_EVERY, SimEvent, World};
 use crate::byzantine::Behaviour;
 use crate::faults::Fault;
 use crate::network::RECONNECT_US;
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
 use quorate_engine::FrameTag;
-use quorate_types::{Peer, Rejected, Time};
+use quorate_types::{Rejected, Time};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl World {
@@ -20,9 +21,15 @@ impl World {
         let (kind, place, digest) = what.fingerprint();
         self.trace.record(self.now, kind, place, &digest);
         match what {
-            SimEvent::Frame { to, from, honest, content, .. } => {
-                self.deliver(to, from, honest, content)
+            SimEvent::Frame { to, channel, honest, content, .. } => {
+                self.deliver(to, channel, honest, content)
             }
+            SimEvent::Bring { planned, attempt } => self.bring(planned, attempt),
+            SimEvent::Shown { to, step } => self.learn_end(to, step),
+            SimEvent::Succeed { host, incarnation } if self.is_of(host, incarnation) => {
+                self.succeed(host)
+            }
+            SimEvent::Succeed { .. } => Ok(()),
             SimEvent::Timer { endpoint } => self.ring(endpoint),
             SimEvent::Work { host, incarnation, work } => self.finish(host, incarnation, work),
             SimEvent::Checked { host, incarnation, checked } if self.is_of(host, incarnation) => {
@@ -51,6 +58,8 @@ impl World {
     fn paused_until(&self, what: &SimEvent) -> Option<Time> {
         let host = match what {
             SimEvent::Frame { to: host, .. }
+            | SimEvent::Shown { to: host, .. }
+            | SimEvent::Succeed { host, .. }
             | SimEvent::Timer { endpoint: host }
             | SimEvent::Checked { host, .. }
             | SimEvent::Resume { host, .. }
@@ -65,10 +74,16 @@ impl World {
     pub(super) fn deliver(
         &mut self,
         to: usize,
-        from: Peer,
+        channel: Channel,
         honest: bool,
         content: Bytes,
     ) -> Result<(), Violation> {
+        let Channel { sender, epoch, from } = channel;
+        if epoch != self.epoch_of(to) {
+            // A connection is of one epoch: this one ended when either end went on.
+            self.meet(sender, to);
+            return Ok(());
+        }
         let tag = content.first().copied().unwrap_or(0);
         if content.len() > FrameTag::parse(tag).map_or(0, |tag| tag.rules().bytes_max) {
             // The transport closes the connection before it reads on.
@@ -165,7 +180,7 @@ impl World {
     }
 
     /// Returns `true` if the host runs and is in this one of its starts.
-    fn is_of(&self, host: usize, incarnation: u32) -> bool {
+    pub(super) fn is_of(&self, host: usize, incarnation: u32) -> bool {
         let host = &self.hosts[host];
         host.incarnation == incarnation && host.is_up()
     }
@@ -181,6 +196,7 @@ impl World {
         if self.hosts[host].is_up() || self.hosts[host].has_halted() {
             return Ok(());
         }
+        self.show_beginning(host)?;
         let turn = self.hosts[host].boot(self.now);
         self.apply_turn(host, turn)?;
         self.reconnect(self.now, |one, other| one == host || other == host);
@@ -202,7 +218,11 @@ impl World {
         if is_cut || !self.hosts[host].is_up() || !self.hosts[to].is_up() {
             return Ok(());
         }
-        let member = self.hosts[to].config.id;
+        if self.epoch_of(host) != self.epoch_of(to) {
+            self.meet(host, to);
+            return Ok(());
+        }
+        let member = self.hosts[to].id();
         let turn = self.hosts[host].connected(self.now, member);
         self.apply_turn(host, turn)
     }
@@ -238,8 +258,9 @@ impl World {
             }
             Fault::Wipe { host, down } => {
                 self.crash(host, down);
-                self.hosts[host].wipe();
-                let replica = self.hosts[host].config.id;
+                let first = Arc::clone(self.epochs.first());
+                self.hosts[host].wipe(first);
+                let replica = self.hosts[host].config.name;
                 self.oracles.observe(&Observation::Wiped { replica })?;
             }
             Fault::CopyDisk { host, down } => {
@@ -249,7 +270,7 @@ impl World {
             Fault::PutBack { host, down } => {
                 self.crash(host, down);
                 if self.hosts[host].put_back() {
-                    let replica = self.hosts[host].config.id;
+                    let replica = self.hosts[host].config.name;
                     self.oracles.observe(&Observation::Restored { replica })?;
                 }
             }
@@ -290,7 +311,9 @@ impl World {
         if self.unsubmitted > 0 || self.clients.iter().any(|client| client.pending() > 0) {
             return false;
         }
-        self.correct().all(|host| host.executed() >= Some(self.last_filled))
+        self.changes_waiting() == 0
+            && self.correct().all(|host| host.executed() >= Some(self.last_filled))
+            && self.correct().all(|host| host.epoch.number() == self.epochs.last().number())
     }
 
     pub(super) fn correct(&self) -> impl Iterator<Item = &ReplicaHost> {

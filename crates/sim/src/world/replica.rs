@@ -8,6 +8,7 @@ use checks::CheckThreads;
 pub(crate) use checks::{Arrival, Checked, Station};
 
 use super::clock::Clock;
+use super::epochs::EpochConfig;
 use crate::byzantine::{Behaviour, Liar};
 use crate::faults::DiskFailure;
 use crate::recording::{Recorder, RecordingService, Seen};
@@ -17,7 +18,7 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, KeyFile};
 use quorate_deterministic::Rng;
 use quorate_engine::host::{Barrier, Gated, GroupCommit, barrier};
-use quorate_engine::{EvidenceLog, Message, Replica, ReplicaConfig, Settings, Status, Verifier};
+use quorate_engine::{EvidenceLog, Message, Replica, ReplicaConfig, Status, Verifier};
 use quorate_storage::disk::Faults;
 use quorate_storage::{
     Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
@@ -27,7 +28,7 @@ use quorate_types::machine::{
     CombineOutcome, Entry, ExecutedUpTo, Halt, ReadRequest, Recovery, Task,
 };
 use quorate_types::{
-    BodyRef, ClientId, Committee, Event, Height, Machine, Peer, Recipients, ReplicaId, Time, View,
+    BodyRef, ClientId, Event, HandedOver, Height, Machine, Peer, Recipients, ReplicaId, Time, View,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub(crate) struct Turn {
     pub(crate) later: Vec<(Duration, Work)>,
     /// Observations for the oracles.
     pub(crate) notes: Vec<Note>,
+    /// What its replica hands over to the next epoch.
+    pub(crate) handed_over: Option<Arc<HandedOver>>,
 }
 
 /// Observations for the oracles.
@@ -112,11 +115,13 @@ impl Note {
 /// Configuration that outlives a host's restarts.
 #[derive(Debug)]
 pub(crate) struct HostConfig {
-    pub(crate) id: ReplicaId,
+    /// Place among all hosts.
+    pub(crate) number: usize,
+    /// Name to the oracles, in all epochs: the index in the first one, or beyond it.
+    pub(crate) name: ReplicaId,
     pub(crate) behaviour: Behaviour,
+    /// Its identity, with the voting key that it has unless a dealer makes another.
     pub(crate) keys: KeyFile,
-    pub(crate) committee: Arc<Committee>,
-    pub(crate) settings: Settings,
     pub(crate) log: LogConfig,
     pub(crate) executor: ExecutorConfig,
     pub(crate) durations: Durations,
@@ -124,23 +129,17 @@ pub(crate) struct HostConfig {
 }
 
 impl HostConfig {
-    pub(crate) fn is_learner(&self) -> bool {
-        !self.committee.contains(self.id)
-    }
-
-    /// Identity that its channels prove.
-    pub(crate) fn peer(&self) -> Peer {
-        if self.is_learner() {
-            Peer::Learner(ClientId(self.keys.identity.public()))
-        } else {
-            Peer::Replica(self.id)
-        }
+    /// What it is where it is no member.
+    pub(crate) fn learner(&self) -> Peer {
+        Peer::Learner(ClientId(self.keys.identity.public()))
     }
 }
 
 /// A replica's host: its disks, and while it runs, everything else.
 pub(crate) struct ReplicaHost {
     pub(crate) config: HostConfig,
+    /// Epoch that its notes lead to, durably.
+    pub(crate) epoch: Arc<EpochConfig>,
     /// Number of its starts.
     pub(crate) incarnation: u32,
     /// It does nothing until then.
@@ -177,6 +176,17 @@ struct DiskCopy {
     bodies: MemoryDisk,
     snapshots: MemoryDisk,
     store: MemoryStore,
+    epoch: Arc<EpochConfig>,
+}
+
+/// How its epoch ended, as a running host knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) step: Arc<HandedOver>,
+    /// Time at which it heard of it.
+    pub(crate) since: Time,
+    /// Its own replica handed over: the state is here.
+    pub(crate) is_own: bool,
 }
 
 /// Everything that a crash takes away.
@@ -199,13 +209,14 @@ struct Running {
     checks: CheckThreads,
     /// What it was last seen to prove.
     evidence: EvidenceLog,
+    ended: Option<Ended>,
 }
 
 impl ReplicaHost {
-    pub(crate) fn new(config: HostConfig, rng: Rng) -> Self {
-        let liar = Liar::new(config.id, config.behaviour, &config.keys);
-        Self {
+    pub(crate) fn new(config: HostConfig, epoch: Arc<EpochConfig>, rng: Rng) -> Self {
+        let mut host = Self {
             config,
+            epoch,
             incarnation: 0,
             paused_until: Time(0),
             suspended_until: Time(0),
@@ -222,8 +233,79 @@ impl ReplicaHost {
             copy: None,
             halted: false,
             rng,
-            liar,
+            liar: None,
             running: None,
+        };
+        host.find_voice();
+        host
+    }
+
+    /// Index in its epoch, or beyond the members.
+    pub(crate) fn id(&self) -> ReplicaId {
+        let HostConfig { number, name, .. } = self.config;
+        let size = self.epoch.committee.size();
+        let beyond = || name.max(ReplicaId(u16::try_from(size).expect("few members")));
+        self.epoch.seat(number).unwrap_or_else(beyond)
+    }
+
+    /// Returns `true` if it is no member of its epoch.
+    pub(crate) fn is_learner(&self) -> bool {
+        self.epoch.seat(self.config.number).is_none()
+    }
+
+    /// Keys that it has in its epoch.
+    fn keys(&self) -> &KeyFile {
+        let seat = self.epoch.seat(self.config.number);
+        seat.map_or(&self.config.keys, |member| self.epoch.keys(member))
+    }
+
+    fn find_voice(&mut self) {
+        self.liar = Liar::new(self.id(), self.config.behaviour, self.keys());
+    }
+
+    /// It is in this epoch from its next start on.
+    fn enter(&mut self, epoch: Arc<EpochConfig>) {
+        self.epoch = epoch;
+        self.find_voice();
+    }
+
+    /// ★ Ends its start in good order, with everything durable, and only then notes that the next
+    /// epoch has begun.
+    ///
+    /// # Errors
+    /// When its disk fails; nothing is noted then.
+    pub(crate) fn go_on(&mut self, next: Arc<EpochConfig>) -> Result<(), StorageError> {
+        self.end()?;
+        self.enter(next);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), StorageError> {
+        self.armed = None;
+        let Some(mut running) = self.running.take() else { return Ok(()) };
+        for entry in running.log.take_queued() {
+            running.journal.write(&entry)?;
+        }
+        running.journal.commit()?;
+        running.executor.make_durable()?;
+        for job in running.jobs.drain(..) {
+            job.write(&running.snapshots)?;
+        }
+        running.journal.close()?;
+        self.failing = None;
+        Ok(())
+    }
+
+    /// How its epoch ended, as far as it knows while it runs.
+    pub(crate) fn ended(&self) -> Option<&Ended> {
+        self.running.as_ref()?.ended.as_ref()
+    }
+
+    /// It hears how its epoch ended; what its own replica says counts more.
+    pub(crate) fn learn_end(&mut self, ended: Ended) {
+        let Some(running) = &mut self.running else { return };
+        if ended.is_own || running.ended.is_none() {
+            running.ended = Some(ended);
         }
     }
 
@@ -289,6 +371,7 @@ impl ReplicaHost {
             bodies: self.bodies.fork(),
             snapshots: self.snapshots.fork(),
             store: self.store.fork(),
+            epoch: Arc::clone(&self.epoch),
         });
     }
 
@@ -296,17 +379,20 @@ impl ReplicaHost {
     /// so.
     pub(crate) fn put_back(&mut self) -> bool {
         assert!(self.running.is_none(), "a folder is put back while its host is down");
-        let Some(DiskCopy { disk, bodies, snapshots, store }) = self.copy.take() else {
+        let Some(DiskCopy { disk, bodies, snapshots, store, epoch }) = self.copy.take() else {
             return false;
         };
         (self.disk, self.bodies, self.snapshots) = (disk, bodies, snapshots);
         self.store = store;
+        self.enter(epoch);
         true
     }
 
-    /// Everything on its disk is gone, and an operator who knows starts it again.
-    pub(crate) fn wipe(&mut self) {
+    /// Everything on its disk is gone, and an operator who knows starts it again, with the file of
+    /// the first epoch.
+    pub(crate) fn wipe(&mut self, first: Arc<EpochConfig>) {
         self.wipe_bodies();
+        self.enter(first);
         self.disk = MemoryDisk::new();
         self.snapshots = MemoryDisk::new();
         self.store = MemoryStore::new();
@@ -334,7 +420,7 @@ impl ReplicaHost {
 
     /// Returns `true` if it signs: it has its promises, and is a member.
     pub(crate) fn signs(&self) -> bool {
-        !self.wiped && !self.stopped_signing && !self.config.is_learner()
+        !self.wiped && !self.stopped_signing && !self.is_learner()
     }
 
     /// The last executed height, while it runs.
@@ -483,14 +569,16 @@ impl ReplicaHost {
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
         let clock = Clock::start(now, config.clock_rate, self.step_ms);
-        let committee = Arc::clone(&config.committee);
-        let verifier = Arc::new(Verifier::new(committee, &config.settings));
+        let (committee, start) = (Arc::clone(&self.epoch.committee), self.epoch.start());
+        let settings = config.behaviour.settings(self.epoch.settings.clone());
+        let verifier = Arc::new(Verifier::starting(committee, &settings, start));
+        let keys = self.keys();
         let machine = Replica::new(ReplicaConfig {
-            id: config.id,
-            identity: Arc::new(config.keys.identity.clone()),
-            voting: Arc::new(config.keys.voting.clone()),
+            id: self.id(),
+            identity: Arc::new(keys.identity.clone()),
+            voting: Arc::new(keys.voting.clone()),
             verifier: Arc::clone(&verifier),
-            settings: config.settings.clone(),
+            settings,
             wall_origin_ms: clock.wall_origin_ms(),
             signs: self.signs(),
             // Liars sign whatever they did before.
@@ -513,6 +601,7 @@ impl ReplicaHost {
             log,
             checks: CheckThreads::new(),
             evidence: EvidenceLog::default(),
+            ended: None,
         };
         Ok((running, recovery))
     }

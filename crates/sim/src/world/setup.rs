@@ -1,5 +1,6 @@
 //! Setup of a world: keys, committee, hosts, load.
 
+use super::epochs::EpochConfig;
 use super::replica::{HostConfig, ReplicaHost};
 use crate::byzantine::Behaviour;
 use crate::scenario::Scenario;
@@ -19,41 +20,51 @@ pub(super) fn committee(scenario: &Scenario) -> (Vec<KeyFile>, Arc<Committee>) {
     (keys, Arc::new(committee))
 }
 
-/// A host for each member, then a second one for each twin, then one for each learner; and the
-/// pairs.
+/// Members that are two machines.
+fn twins(scenario: &Scenario) -> impl Iterator<Item = usize> {
+    (0..scenario.replicas).filter(|member| scenario.behaviours[*member] == Behaviour::Twin)
+}
+
+/// Keys of each host: of the members, then of the second machines of twins, then of the learners;
+/// and the pairs.
+pub(super) fn host_keys(
+    scenario: &Scenario,
+    members: &[KeyFile],
+) -> (Vec<KeyFile>, Vec<(usize, usize)>) {
+    let pairs = (scenario.replicas..).zip(twins(scenario)).map(|(second, first)| (first, second));
+    let seconds = twins(scenario).map(|member| members[member].clone());
+    let learners = genesis::learner_keys(scenario.seed, scenario.scheme, scenario.learners);
+    (members.iter().cloned().chain(seconds).chain(learners).collect(), pairs.collect())
+}
+
+/// A host for each of these keys, in the first epoch.
 pub(super) fn hosts(
     scenario: &Scenario,
-    keys: &[KeyFile],
-    committee: &Arc<Committee>,
-) -> (Vec<ReplicaHost>, Vec<(usize, usize)>) {
+    keys: Vec<KeyFile>,
+    first: &Arc<EpochConfig>,
+) -> Vec<ReplicaHost> {
     let members = 0..scenario.replicas;
-    let twins = members.clone().filter(|member| scenario.behaviours[*member] == Behaviour::Twin);
-    let mut pairs = Vec::new();
-    for (second, first) in (scenario.replicas..).zip(twins.clone()) {
-        pairs.push((first, second));
-    }
-    let config = |index: usize, behaviour: Behaviour, keys: &KeyFile, clock_rate| HostConfig {
-        id: ReplicaId(u16::try_from(index).expect("few members")),
-        behaviour,
-        keys: keys.clone(),
-        committee: Arc::clone(committee),
-        settings: behaviour.settings(scenario.settings.clone()),
-        log: scenario.log.clone(),
-        executor: scenario.executor.clone(),
-        durations: scenario.durations.clone(),
-        clock_rate,
-    };
-    let voters = members.chain(twins).map(|member| {
-        let (behaviour, rate) = (scenario.behaviours[member], scenario.clock_rates[member]);
-        config(member, behaviour, &keys[member], rate)
+    let voters = members
+        .chain(twins(scenario))
+        .map(|member| (member, scenario.behaviours[member], scenario.clock_rates[member]));
+    let learners = scenario.replicas..scenario.replicas + scenario.learners;
+    let learners = learners.map(|name| (name, Behaviour::Honest, CLOCK_RATE));
+    let hosts = voters.chain(learners).zip(keys).enumerate();
+    let hosts = hosts.map(|(number, ((name, behaviour, clock_rate), keys))| {
+        let config = HostConfig {
+            number,
+            name: ReplicaId(u16::try_from(name).expect("few members")),
+            behaviour,
+            keys,
+            log: scenario.log.clone(),
+            executor: scenario.executor.clone(),
+            durations: scenario.durations.clone(),
+            clock_rate,
+        };
+        let rng = Rng::new(scenario.seed, "host", number as u64);
+        ReplicaHost::new(config, Arc::clone(first), rng)
     });
-    let learners = genesis::learner_keys(scenario.seed, scenario.scheme, scenario.learners);
-    let learners = (scenario.replicas..).zip(&learners);
-    let learners = learners.map(|(index, keys)| config(index, Behaviour::Honest, keys, CLOCK_RATE));
-    let hosts = (0..)
-        .zip(voters.chain(learners))
-        .map(|(number, config)| ReplicaHost::new(config, Rng::new(scenario.seed, "host", number)));
-    (hosts.collect(), pairs)
+    hosts.collect()
 }
 
 /// Times at which clients submit operations: bursts over the fault phase, and a few after it, so

@@ -422,3 +422,14 @@ fn an_author_takes_no_certificate_of_its_own_bodies() {
     let told = author.hear(2, &Message::FetchAvailable(FIRST));
     assert!(matches!(&told[..], [(_, Message::Announce(n))] if n[..] == [sealed.reference]));
 }
+
+/// A change of committee that a restart finds on the disk is nobody's body.
+#[test]
+fn a_change_is_no_body_of_a_chain() {
+    let change = BodyRef::of_change(Digest([7; 32]));
+    let bodies = vec![body(1, FIRST, 10).reference, change];
+    let member = Member::recovered(2, Recovery { bodies, ..Recovery::default() }, true);
+    let occupancy = member.replica.occupancy();
+    let chains = occupancy.iter().find(|collection| collection.field == "chains");
+    assert_eq!(chains.expect("a collection").entries, 1);
+}

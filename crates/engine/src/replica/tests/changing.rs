@@ -146,6 +146,16 @@ fn a_primary_that_passes_a_change_over_is_replaced() {
     assert_eq!(reasons, [GivenUpFor::Censorship]);
 }
 
+/// A learner cannot spread it: whoever brings it hears who can.
+#[test]
+fn a_learner_takes_no_changes() {
+    let mut learner = super::learner();
+    give(&mut learner, customer(), &Message::Change(encoded(&signed_change(1, 9))));
+    let sent: Vec<Message> = sends(effects(&mut learner)).into_iter().map(|it| it.2).collect();
+    let words = "a learner takes no changes: bring them to a member".to_owned();
+    assert!(matches!(&sent[..], [Message::ChangeAnswer(Err(reason))] if *reason == words));
+}
+
 /// Member 2 sees the leader's first block, which ends the epoch by this change.
 fn proposed(change: Digest) -> Replica {
     let mut replica = replica(2, |_| {});

@@ -148,7 +148,7 @@ impl ReplicaHost {
         };
         let own = thread.checks.get(&payer(from)).copied().unwrap_or_default();
         let frame = CheckedFrame {
-            replica: config.id,
+            replica: config.name,
             from,
             honest,
             urgent: station == Station::Urgent,

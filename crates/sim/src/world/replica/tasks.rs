@@ -5,6 +5,7 @@ use crate::oracles::payload_hash;
 use quorate_storage::StorageError;
 use quorate_types::machine::{Block, Executed, QueryJob, ReadRequest, Task};
 use quorate_types::{Event, Time};
+use std::sync::Arc;
 
 impl ReplicaHost {
     pub(super) fn finish_task(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
@@ -32,8 +33,11 @@ impl ReplicaHost {
                 let asked = running.executor.answer(&query)?;
                 self.feed(now, Event::Queried(ticket, asked), turn);
             }
-            // No host here begins a next epoch.
-            Task::HandOver(_) => {}
+            Task::HandOver(step) => {
+                // ★ The next epoch begins with this state, and with no record of how it came about.
+                running.executor.make_durable()?;
+                turn.handed_over = Some(Arc::from(step));
+            }
             Task::Stage(chunk) => running.snapshots.stage(&chunk)?,
             Task::Unstage(chunks) => running.snapshots.unstage(&chunks)?,
             Task::Install(install) => {

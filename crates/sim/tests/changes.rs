@@ -1,0 +1,148 @@
+//! Committees that change while they serve, in the swarm: seeds of every protocol, and what only a
+//! scenario of its own is sure to meet.
+
+use quorate_engine::ProtocolKind;
+use quorate_sim::byzantine::Behaviour;
+use quorate_sim::changes::PlannedChange;
+use quorate_sim::faults::Fault;
+use quorate_sim::{Report, Scenario, run, run_many};
+use quorate_types::{Time, Weights};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[track_caller]
+fn passes(report: &Report) {
+    if let Err(failure) = &report.verdict {
+        panic!("seed {}: {failure}", report.seed);
+    }
+}
+
+/// Runs a scenario, which goes through so many epochs and breaks nothing.
+#[track_caller]
+fn goes_through(epochs: u64, scenario: &Scenario) {
+    let report = run(scenario);
+    passes(&report);
+    assert_eq!(report.epochs, epochs, "{report:?}");
+}
+
+/// A quiet committee of four for three seconds, with so many learners.
+fn quiet(learners: usize) -> Scenario {
+    let mut scenario = Scenario::calm(7, 4);
+    scenario.learners = learners;
+    scenario.operations = 120;
+    scenario.fault_phase = 3_000 * MS;
+    scenario
+}
+
+/// To these hosts, at this time.
+fn to(scenario: &Scenario, at: Duration, members: &[usize]) -> PlannedChange {
+    let weights = Weights::equal(members.len());
+    PlannedChange { members: members.to_vec(), weights, ..PlannedChange::of(scenario, at) }
+}
+
+/// Seeds that change their committee, of one protocol.
+fn seeds(protocol: ProtocolKind) -> Vec<Report> {
+    let draw = |seed| Scenario::from_seed(seed).running(protocol).short().with_changes();
+    let reports = run_many(0..60, 2, draw, |_| ());
+    reports.into_iter().filter(|report| report.tried.contains_key("changes of committee")).collect()
+}
+
+#[test]
+fn seeds_of_every_protocol_hold_every_property() {
+    for protocol in ProtocolKind::ALL {
+        let reports = seeds(protocol);
+        reports.iter().for_each(passes);
+        let went_on = reports.iter().filter(|report| report.epochs > 1).count();
+        assert!(went_on >= 10, "{protocol}: {went_on} of {} changed", reports.len());
+        assert!(reports.iter().any(|report| report.epochs > 2), "{protocol}: all changed once");
+    }
+}
+
+/// A file that names a change is read back as it was written.
+#[test]
+fn changes_are_part_of_a_scenarios_file() {
+    let changing = (0..100).map(|seed| Scenario::from_seed(seed).with_changes());
+    let changing: Vec<Scenario> = changing.filter(|drawn| !drawn.changes.is_empty()).collect();
+    assert!((20..50).contains(&changing.len()), "a third, less those beyond: {}", changing.len());
+    for scenario in changing {
+        let read = Scenario::from_toml(&scenario.to_toml()).expect("a scenario");
+        assert_eq!(read, Scenario { options: Vec::new(), ..scenario });
+    }
+}
+
+#[test]
+fn all_members_are_replaced_at_once() {
+    let mut scenario = quiet(4);
+    scenario.changes.push(to(&scenario, 500 * MS, &[4, 5, 6, 7]));
+    goes_through(2, &scenario);
+}
+
+/// A member that lost its disk gives its place to a learner.
+#[test]
+fn a_member_without_its_disk_is_replaced() {
+    let mut scenario = quiet(1);
+    scenario.schedule.push((Time(200_000), Fault::Wipe { host: 2, down: 20 * MS }));
+    scenario.changes.push(to(&scenario, 500 * MS, &[0, 1, 4, 3]));
+    goes_through(2, &scenario);
+}
+
+/// Three, four and three again, and then the first ones in another order.
+#[test]
+fn members_come_and_go() {
+    let mut scenario = quiet(2);
+    for (at, members) in [(300, &[0, 1, 2, 3, 4][..]), (900, &[4, 1, 2, 3]), (1_500, &[3, 5, 4])] {
+        scenario.changes.push(to(&scenario, at * MS, members));
+    }
+    scenario.changes.push(to(&scenario, 2_100 * MS, &[3, 2, 1, 0]));
+    goes_through(5, &scenario);
+}
+
+/// A member and a learner are away while the committee changes twice, the member among those that
+/// change their places.
+#[test]
+fn who_slept_through_two_epochs_follows() {
+    for protocol in [ProtocolKind::Jolteon, ProtocolKind::Sbft] {
+        let mut scenario = quiet(1).running(protocol);
+        scenario.fault_phase = 6_000 * MS;
+        for host in [3, 4] {
+            scenario.schedule.push((Time(100_000), Fault::Crash { host, down: 5_500 * MS }));
+        }
+        scenario.changes.push(to(&scenario, 300 * MS, &[1, 2, 3, 0]));
+        let other = to(&scenario, 1_200 * MS, &[3, 2, 1, 0]).to_protocol(ProtocolKind::HotStuff);
+        scenario.changes.push(other);
+        goes_through(3, &scenario);
+    }
+}
+
+/// Two changes are brought to different members at once: one of them takes effect.
+#[test]
+fn two_changes_race() {
+    let mut scenario = quiet(1);
+    for (brought_to, members) in [(0, [0, 1, 2, 4]), (3, [3, 2, 1, 0])] {
+        let change = PlannedChange { brought_to, races: true, ..to(&scenario, 500 * MS, &members) };
+        scenario.changes.push(change);
+    }
+    goes_through(2, &scenario);
+}
+
+/// Everybody loses power at the border, before the next epoch is noted or after.
+#[test]
+fn everybody_loses_power_at_the_border() {
+    for (seed, protocol) in (0..).zip(ProtocolKind::ALL) {
+        let mut scenario = Scenario { seed, ..quiet(0) }.running(protocol);
+        let change = to(&scenario, 500 * MS, &[0, 1, 2, 3]);
+        scenario.changes.push(PlannedChange { crashes: vec![0, 1, 2, 3], ..change });
+        goes_through(2, &scenario);
+    }
+}
+
+/// A member shows false hand-overs to whoever comes late.
+#[test]
+fn false_hand_overs_are_not_followed() {
+    let mut scenario = quiet(0);
+    scenario.behaviours[1] = Behaviour::BadServer;
+    scenario.schedule.push((Time(100_000), Fault::Crash { host: 3, down: 2_500 * MS }));
+    scenario.changes.push(to(&scenario, 300 * MS, &[0, 1, 2, 3]));
+    goes_through(2, &scenario);
+}
