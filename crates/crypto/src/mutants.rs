@@ -145,6 +145,8 @@ pub enum Mutant {
     RecoverFormerEpoch,
     /// Epochs: the keys of a network's first epoch vouch for every height.
     FirstEpochOwnsAll,
+    /// Epochs: a client adds up replies of members of two epochs.
+    RepliesAcrossEpochs,
     /// Epochs: old keys are trusted for ever.
     TrustForEver,
     /// Epochs: a change is good whatever those weigh who approved it.
