@@ -6,10 +6,9 @@ use common::{Net, edit, json, quorate, stderr, stdout};
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, hash};
 use quorate_node::bring_change;
 use quorate_node::config::{load_committee, read_committee_file};
-use quorate_types::handed_over::walk;
 use quorate_types::{
-    BlockId, Change, Committee, CommitteeFile, HandOver, HandedOver, Header, Height, Purpose,
-    ReplicaId, SignedChange, SignedHandOver,
+    BlockId, Change, Committee, CommitteeFile, HandOver, HandedOver, Header, Height, History,
+    Purpose, ReplicaId, SignedChange, SignedHandOver,
 };
 use serde_json::Value;
 use std::fs;
@@ -448,7 +447,8 @@ fn a_history_is_shown_and_verified() {
     let first = load_committee(&genesis, KeyCache::On).expect("a committee");
     let steps: Vec<HandedOver> =
         borsh::from_slice(&fs::read(&history).expect("a file")).expect("hand-overs");
-    let committees = walk(first, &steps, KeyCache::On).expect("a good history");
+    let known = History::walk(first, &steps, KeyCache::On).expect("a good history");
+    let committees = known.committees();
     let epochs = shown["epochs"].as_array().expect("a list");
     let ids: Vec<String> = committees.iter().map(|one| one.epoch_id().to_string()).collect();
     let shown_ids: Vec<&str> = epochs.iter().filter_map(|epoch| epoch["id"].as_str()).collect();

@@ -13,8 +13,8 @@ use common::{Net, json, stderr, wait_for};
 use quorate_gateway::receipt::ReceiptFile;
 use quorate_ledger::evm::{TransactionResult, mix};
 use quorate_node::config::load_committee;
-use quorate_types::Outcome;
 use quorate_types::executed::ExecutionCertificate;
+use quorate_types::{History, Outcome};
 use serde_json::{Value, json as value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,7 +195,7 @@ fn what_the_committee_signed_needs_no_trust() {
         let height = paid.block_number.expect("executed");
         let file: ReceiptFile =
             serde_json::from_value(shown["receipt"].clone()).expect("a receipt");
-        let receipt = file.verify(&committee).expect("it holds");
+        let receipt = file.verify(&History::new(Arc::clone(&committee))).expect("it holds");
         let operation: U64 = serde_json::from_value(shown["operation"].clone()).expect("a number");
         let Outcome::Applied(result) = &receipt.reply.results[operation.to::<usize>()] else {
             panic!("it was executed")

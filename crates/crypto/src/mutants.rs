@@ -143,6 +143,10 @@ pub enum Mutant {
     HandOverOtherHeader,
     /// Epochs: a replica acts on the promises of the epoch before its own.
     RecoverFormerEpoch,
+    /// Epochs: the keys of a network's first epoch vouch for every height.
+    FirstEpochOwnsAll,
+    /// Epochs: a client adds up replies of members of two epochs.
+    RepliesAcrossEpochs,
     /// Epochs: old keys are trusted for ever.
     TrustForEver,
     /// Epochs: a change is good whatever those weigh who approved it.

@@ -8,6 +8,7 @@
 //! wait, seldom, and a committee in which all is well gets not one message more.
 
 mod config;
+mod entering;
 mod members;
 mod pace;
 mod queries;
@@ -210,7 +211,7 @@ impl Session {
             home: first,
             home_after: None,
             target: first,
-            members: Members::new(Arc::clone(&config.committee), config.retry_after / 2),
+            members: Members::new(Arc::clone(config.committee()), config.retry_after / 2),
             pace: Pace::new(Self::WINDOW, config.retry_after),
             reason: None,
             queries: Queries::new(&config),
@@ -243,35 +244,38 @@ impl Session {
         while self.is_window_open() && self.is_bundle_ready(now) {
             let bundle = self.take_bundle(now);
             let (tags, operations): (Vec<u64>, Vec<Bytes>) = bundle.into_iter().unzip();
-            let network = self.config.committee.network();
+            let network = self.config.committee().network();
             let reused = self.free.pop_first();
             let sequence = reused.unwrap_or(self.next_sequence);
             let request = Request::sign(&self.identity, network, sequence, &operations)
                 .expect("a bundle is cut to a request's limits");
             self.next_sequence = self.next_sequence.max(sequence + 1);
-            self.effects
-                .push_back(SessionEffect::Send { to: self.target, request: request.clone() });
-            let under_way = UnderWay {
-                request,
-                tags,
-                sent_at: now,
-                retry_at: now + self.pace.timeout(),
-                widening: self.widening_from(now),
-                asked: self.target,
-                retries: 0,
-                refusals: 0,
-                full: Bitmap::new(self.config.committee.size()),
-                not_admitted: Bitmap::new(self.config.committee.size()),
-                is_reused: reused.is_some(),
-                asked_all: Bitmap::from_indices(
-                    self.config.committee.size(),
-                    [self.target.index()],
-                ),
-                answered: Bitmap::new(self.config.committee.size()),
-                answers: BTreeMap::new(),
-            };
-            self.under_way.insert(sequence, under_way);
+            self.begin(now, request, tags, reused.is_some());
         }
+    }
+
+    /// Sends a request for the first time in this epoch.
+    fn begin(&mut self, now: Time, request: Request, tags: Vec<u64>, is_reused: bool) {
+        let (size, asked) = (self.config.committee().size(), self.target);
+        self.effects.push_back(SessionEffect::Send { to: asked, request: request.clone() });
+        let sequence = request.sequence;
+        let under_way = UnderWay {
+            request,
+            tags,
+            sent_at: now,
+            retry_at: now + self.pace.timeout(),
+            widening: self.widening_from(now),
+            asked,
+            retries: 0,
+            refusals: 0,
+            full: Bitmap::new(size),
+            not_admitted: Bitmap::new(size),
+            is_reused,
+            asked_all: Bitmap::from_indices(size, [asked.index()]),
+            answered: Bitmap::new(size),
+            answers: BTreeMap::new(),
+        };
+        self.under_way.insert(sequence, under_way);
     }
 
     fn is_window_open(&self) -> bool {
@@ -306,7 +310,7 @@ impl Session {
 
     /// Handles a message; of a learner's only answers to queries count.
     fn on_message(&mut self, now: Time, from: ReplicaId, message: Incoming) {
-        let is_member = self.config.committee.contains(from);
+        let is_member = self.config.committee().contains(from);
         if is_member {
             self.members.heard(now, from);
         }
@@ -323,7 +327,7 @@ impl Session {
     /// Counts an answer: as soon as enough replicas to include an honest one say the same, the
     /// request is done.
     fn on_reply(&mut self, now: Time, from: ReplicaId, reply: Reply) {
-        let committee = &self.config.committee;
+        let committee = self.config.committee();
         let Some(under_way) = self.under_way.get_mut(&reply.sequence) else {
             return;
         };
@@ -437,7 +441,7 @@ impl Session {
         // A late refusal of the request that had this number before says nothing of this one.
         let Some(under_way) = known.filter(|u| u.request.digest() == request) else { return };
         under_way.not_admitted.insert(from.index());
-        if !self.config.committee.includes_honest(&under_way.not_admitted) {
+        if !self.config.committee().includes_honest(&under_way.not_admitted) {
             if under_way.asked == from {
                 under_way.retry_at = now;
             }
@@ -456,7 +460,7 @@ impl Session {
     /// was asked, callers are told, of what waits behind it too; the request itself is not given
     /// up, since members answer no number that is too far beyond one that was never executed.
     fn on_disk_full(&mut self, now: Time, from: ReplicaId, sequence: u64) {
-        let committee = &self.config.committee;
+        let committee = self.config.committee();
         let Some(under_way) = self.under_way.get_mut(&sequence) else { return };
         under_way.full.insert(from.index());
         under_way.retry_at = now;
@@ -496,7 +500,7 @@ impl Session {
                 vec![next]
             } else {
                 let answered = &under_way.answered;
-                let members = self.config.committee.members();
+                let members = self.config.committee().members();
                 members.filter(|member| !answered.contains(member.index())).collect()
             };
             under_way.asked = next;
@@ -524,7 +528,7 @@ impl Session {
         {
             return other;
         }
-        let size = u32::try_from(self.config.committee.size()).expect("members are few");
+        let size = u32::try_from(self.config.committee().size()).expect("members are few");
         if under_way.retries < size {
             self.members.next_lively(now, under_way.asked)
         } else {

@@ -18,8 +18,8 @@ use quorate_types::executed::{
 };
 use quorate_types::{
     AgreedSettings, Approval, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile,
-    Epoch, HandOver, Header, Height, Kind, Member, Outcome, Payload, Peer, Purpose, Rejected,
-    ReplicaId, Request, SignedChange, SignedHandOver, Verified, View, sign,
+    Epoch, HandOver, HandedOver, Header, Height, History, Kind, Member, Outcome, Payload, Peer,
+    Purpose, Rejected, ReplicaId, Request, SignedChange, SignedHandOver, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -166,6 +166,22 @@ pub(crate) fn hand_over() -> HandOver {
 pub(crate) fn signed_hand_over(content: HandOver) -> SignedHandOver {
     let certificate = sign_by_all(&content.statement(committee().scope()), Purpose::HandOver);
     SignedHandOver { content, certificate }
+}
+
+/// History of [`committee`] and of the epoch after it, which has these members: all members handed
+/// over to it at height 9.
+pub(crate) fn history_to(members: &[u8]) -> History {
+    let ended = committee();
+    let mut file = committee_file(&[1; 16], 0);
+    (file.network, file.epoch) = (Some(ended.network()), ended.epoch().next());
+    file.members = members.iter().map(|id| file.members[usize::from(*id)].clone()).collect();
+    let header = Header { height: Height(9), ..Header::default() };
+    let (root, file_digest) = (header.root(), file.digest());
+    let content = HandOver { root, file: file_digest, ..hand_over() };
+    let step = HandedOver { signed: signed_hand_over(content), header, file };
+    let mut history = History::new(ended);
+    history.append(step, KeyCache::Off).expect("a sound step");
+    history
 }
 
 fn sign_by_all(statement: &[u8], purpose: Purpose) -> Certificate {

@@ -8,7 +8,7 @@ use quorate_node::testnet::system_random;
 use quorate_node::{Client, Completion, NodeError};
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::service::Proven;
-use quorate_types::{Committee, ReplicaId};
+use quorate_types::{Committee, History, ReplicaId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -73,11 +73,21 @@ impl Connection {
         first: ReplicaId,
         check_answer: CheckAnswer,
     ) -> ClientConfig {
-        let sessions = Self::new_sessions(&committee, first, 1);
+        Self::config_after(History::new(committee), first, check_answer)
+    }
+
+    /// As [`Connection::config`], for a network of which more than one epoch is known.
+    #[must_use]
+    pub fn config_after(
+        history: History,
+        first: ReplicaId,
+        check_answer: CheckAnswer,
+    ) -> ClientConfig {
+        let sessions = Self::new_sessions(history.committee(), first, 1);
         ClientConfig {
             bundling: Bundling::after(Duration::from_millis(1)),
             check_answer,
-            ..ClientConfig::new(committee, sessions)
+            ..ClientConfig::after(history, sessions)
         }
     }
 
@@ -114,10 +124,10 @@ impl Connection {
         })
     }
 
-    /// Committee that executes the operations.
+    /// Epochs of the network up to the one whose committee executes the operations.
     #[must_use]
-    pub fn committee(&self) -> &Arc<Committee> {
-        &self.config.committee
+    pub fn history(&self) -> Arc<History> {
+        self.client.history()
     }
 
     /// Number of members that its worst connected session reaches.

@@ -35,7 +35,7 @@ use quorate_node::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use quorate_node::http_server::{self, DoorRules};
 use quorate_node::reload::Hangups;
 use quorate_node::{NodeError, Reading};
-use quorate_types::{Committee, ReplicaId};
+use quorate_types::{History, ReplicaId};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -65,8 +65,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(90);
 pub struct EthereumConfig {
     /// `address:port` to listen on.
     pub address: String,
-    /// Committee that orders the transactions.
-    pub committee: Arc<Committee>,
+    /// Epochs of the network up to the one whose committee orders the transactions.
+    pub history: History,
     /// The member that it sends to first: the one beside it.
     pub first: ReplicaId,
     /// Identity that vouches for the server, where members let in listed clients alone: that of the
@@ -157,8 +157,8 @@ impl Drop for Ethereum {
 }
 
 fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeError> {
-    let committee = Arc::clone(&config.committee);
-    let connection = Connection::config(committee, config.first, quorate::check_proof)
+    let history = config.history.clone();
+    let connection = Connection::config_after(history, config.first, quorate::check_proof)
         .vouched_by(&config.vouching);
     let connection = Connection::open(&connection)?;
     let (chain, genesis) = (Chain { reading }, Arc::clone(&config.genesis));
@@ -167,7 +167,6 @@ fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeErr
         chain,
         genesis,
         filters: filters::Filters::default(),
-        committee: Arc::clone(&config.committee),
         description: Description { protocol: config.protocol.clone(), validator: config.first },
         connection,
     })

@@ -369,7 +369,7 @@ fn with_a_committee_every_answer_is_one_that_is_described() {
     let validator = Validator::start(&config, Box::new(Kv::default())).expect("a validator");
     let pages = pages(&testnet, Duration::from_secs(30));
     fuzz(&pages, 1_024);
-    let foreign = br#"{"format": "quorate receipt v2", "network": "", "client": "", "sequence": 0,
+    let foreign = br#"{"format": "quorate receipt v3", "network": "", "epoch": 1, "client": "", "sequence": 0,
         "height": 0, "proposed_at_ms": 0, "operations": [], "results": [], "signers": [], "proof": ""}"#;
     let get = br#"[{"op": "get", "key": "00"}]"#;
     let swap =

@@ -10,6 +10,7 @@
 //! by address: a proxy in front of a door speaks for many.
 
 use crate::transport::socket;
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use socket2::SockRef;
@@ -54,7 +55,7 @@ impl ConnectionLimits {
 #[derive(Debug)]
 pub struct ConnectionLimiter {
     limits: ConnectionLimits,
-    cut: Counter,
+    cut: ArcSwap<Counter>,
     table: Mutex<Table>,
 }
 
@@ -154,7 +155,12 @@ impl ConnectionLimiter {
     /// No connections yet; `cut` counts those that gave way or were refused.
     #[must_use]
     pub fn new(limits: ConnectionLimits, cut: Counter) -> Arc<Self> {
-        Arc::new(Self { limits, cut, table: Mutex::default() })
+        Arc::new(Self { limits, cut: ArcSwap::from_pointee(cut), table: Mutex::default() })
+    }
+
+    /// Counts with another counter from now on: a listener may outlive the metrics that show it.
+    pub fn count_with(&self, cut: Counter) {
+        self.cut.store(Arc::new(cut));
     }
 
     pub(crate) fn limits(&self) -> ConnectionLimits {
@@ -173,7 +179,7 @@ impl ConnectionLimiter {
         let address = connection.address;
         let crowded = !address.is_loopback() && table.count(address) >= self.limits.per_address;
         if crowded || table.open.len() >= self.limits.total {
-            self.cut.inc();
+            self.cut.load().inc();
             let other = if crowded {
                 table.oldest(|other| other.is_idle() && other.address == address)
             } else {

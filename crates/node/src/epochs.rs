@@ -12,7 +12,9 @@ use crate::{NodeConfig, NodeError, durable};
 use quorate_crypto::{IdentityKey, KeyCache};
 use quorate_engine::EpochStart;
 use quorate_storage::Role;
-use quorate_types::{ClientId, Committee, CommitteeFile, Epoch, HandedOver, HandedOverError};
+use quorate_types::{
+    ClientId, Committee, CommitteeFile, Epoch, HandedOver, HandedOverError, History,
+};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,8 +30,7 @@ const ENDING: &str = "handover";
 pub struct Epochs {
     folder: PathBuf,
     founding: CommitteeFile,
-    steps: Vec<HandedOver>,
-    committees: Vec<Arc<Committee>>,
+    history: History,
     cache: KeyCache,
 }
 
@@ -42,10 +43,11 @@ impl Epochs {
         let folder = config.data_dir.join(FOLDER);
         let (founding, first) = (config.read_committee_file()?, config.load_committee()?);
         let cache = config.replica.comparison.key_cache;
-        let committees = vec![Arc::new(first)];
-        let mut epochs = Self { folder, founding, steps: Vec::new(), committees, cache };
+        let history = History::new(Arc::new(first));
+        let mut epochs = Self { folder, founding, history, cache };
         while let Some(step) = epochs.read_next()? {
-            epochs.append(step).map_err(|reason| epochs.refused(reason))?;
+            let appended = epochs.history.append(step, cache);
+            appended.map_err(|reason| epochs.refused(reason))?;
         }
         Ok(epochs)
     }
@@ -57,13 +59,6 @@ impl Epochs {
 
     fn refused(&self, reason: HandedOverError) -> NodeError {
         NodeError::HandOver { path: self.path_after(self.epoch()), reason }
-    }
-
-    fn append(&mut self, step: HandedOver) -> Result<(), HandedOverError> {
-        let next = step.check(self.committee(), self.cache)?;
-        self.committees.push(Arc::new(next));
-        self.steps.push(step);
-        Ok(())
     }
 
     /// Checks that this is how the epoch in force ends.
@@ -80,7 +75,7 @@ impl Epochs {
     /// When it breaks a rule, or cannot be written.
     pub fn begin(&mut self, step: HandedOver) -> Result<(), NodeError> {
         let (path, bytes) = (self.path_after(self.epoch()), step.encode());
-        self.append(step).map_err(|error| self.refused(error))?;
+        self.history.append(step, self.cache).map_err(|error| self.refused(error))?;
         let failed = |path: &Path, source| {
             let path = path.to_owned();
             NodeError::HandOverFile { action: "write", path, source }
@@ -100,45 +95,42 @@ impl Epochs {
         self.committee().epoch()
     }
 
-    /// Committee in force.
-    ///
-    /// # Panics
-    /// Never: there is one from the beginning.
+    /// The committees since the founding one, and whose heights are whose.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Committee whose epoch has begun and not ended here.
     #[must_use]
     pub fn committee(&self) -> &Arc<Committee> {
-        self.committees.last().expect("the first is there")
+        self.history.committee()
     }
 
     /// Committee file in force.
     #[must_use]
     pub fn file(&self) -> &CommitteeFile {
-        self.steps.last().map_or(&self.founding, |step| &step.file)
-    }
-
-    /// All committees, the founding one first.
-    #[must_use]
-    pub fn committees(&self) -> &[Arc<Committee>] {
-        &self.committees
+        self.steps().last().map_or(&self.founding, |step| &step.file)
     }
 
     /// Hand-overs since the beginning.
     #[must_use]
     pub fn steps(&self) -> &[HandedOver] {
-        &self.steps
+        self.history.steps()
     }
 
     /// How this epoch of the network ended, if it has.
     #[must_use]
     pub fn step_after(&self, epoch: Epoch) -> Option<&HandedOver> {
-        let first = self.committees.first().expect("the first is there").epoch();
+        let first = self.history.committees().first().expect("the first is there").epoch();
         let index = usize::try_from(epoch.0.checked_sub(first.0)?).ok()?;
-        self.steps.get(index)
+        self.steps().get(index)
     }
 
     /// How the epoch in force began.
     #[must_use]
     pub fn start(&self) -> EpochStart {
-        EpochStart::after(self.committee().network(), &self.steps)
+        EpochStart::after(self.committee().network(), self.steps())
     }
 
     /// The configuration as the file in force has it: its settings, and whether the owner of this
@@ -152,7 +144,7 @@ impl Epochs {
         key: &IdentityKey,
     ) -> Result<NodeConfig, NodeError> {
         let mut config = config.clone();
-        if self.steps.is_empty() {
+        if self.steps().is_empty() {
             return Ok(config);
         }
         let unknown = |source| {
@@ -169,7 +161,7 @@ impl Epochs {
 
     /// Address of this key's owner when it was a member last.
     fn last_address(&self, key: &IdentityKey) -> Option<String> {
-        let places = self.committees.iter().rev();
+        let places = self.history.committees().iter().rev();
         let mut found = places.filter_map(|committee| committee.address(committee.find(key)?));
         found.next().map(ToOwned::to_owned)
     }
@@ -177,7 +169,7 @@ impl Epochs {
     /// Members of earlier epochs that are none now: they follow as learners.
     #[must_use]
     pub fn former_members(&self) -> BTreeSet<ClientId> {
-        let former = self.committees.iter().flat_map(|committee| {
+        let former = self.history.committees().iter().flat_map(|committee| {
             committee.members().filter_map(|member| committee.identity(member))
         });
         former
@@ -189,8 +181,8 @@ impl Epochs {
     /// Parts that the owner of this key had in the epochs before this one, and their protocols:
     /// what the files in its folder may say.
     pub(crate) fn former_parts(&self, key: &IdentityKey) -> Vec<(Role, String)> {
-        let files = std::iter::once(&self.founding).chain(self.steps.iter().map(|s| &s.file));
-        let earlier = self.committees.iter().zip(files).take(self.steps.len());
+        let files = std::iter::once(&self.founding).chain(self.steps().iter().map(|s| &s.file));
+        let earlier = self.history.committees().iter().zip(files).take(self.steps().len());
         let part = |(committee, file): (&Arc<Committee>, &CommitteeFile)| {
             let is_member = committee.find(key).is_some();
             let role = if is_member { Role::Validator } else { Role::Learner };

@@ -4,23 +4,30 @@ mod common;
 
 use bytes::Bytes;
 use common::{Cluster, TIMEOUT, new_identity, wait_until};
-use quorate_crypto::{KeyFile, SchemeKind};
+use quorate_crypto::{Bitmap, KeyFile, Policy, SchemeKind};
 use quorate_ledger::Noop;
 use quorate_node::keys::next_key_file;
 use quorate_node::testnet::system_random;
 use quorate_node::transport::Limits;
+use quorate_node::transport::hello::{Answer, Ended};
 use quorate_node::{
     CallResult, Client, ClientConfig, Epochs, NodeConfig, NodeError, SessionSpec, Shutdown,
     bring_change, run,
 };
 use quorate_types::{
-    Approval, Change, Committee, CommitteeFile, Epoch, Height, Member, ReplicaId, SignedChange,
+    Approval, Change, Committee, CommitteeFile, Epoch, HandOver, HandedOver, Header, Height,
+    Member, Purpose, ReplicaId, SignedChange, SignedHandOver,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
 
 /// A validator's process, as far as it is one.
 struct Process {
@@ -117,6 +124,35 @@ fn expect_served(client: &Client, tags: std::ops::Range<u64>) {
     }
 }
 
+/// Submits operations one after the other, several at once, until it is told to stop. Returns the
+/// tags of those that completed, and the number of those that were submitted.
+fn submit_until(client: &Client, stop: &AtomicBool) -> (Vec<u64>, u64) {
+    let (mut submitted, mut completed) = (0, Vec::new());
+    while completed.len() < submitted as usize || !stop.load(Ordering::Relaxed) {
+        let is_room = submitted - (completed.len() as u64) < 16;
+        if is_room && !stop.load(Ordering::Relaxed) {
+            let operation = Bytes::from(format!("operation {submitted}"));
+            client.submit((submitted % 2) as usize, submitted, operation).unwrap();
+            submitted += 1;
+            continue;
+        }
+        let completion = client.completions().recv_timeout(TIMEOUT).expect("progress");
+        assert!(matches!(completion.result, CallResult::Completed(_)), "{completion:?}");
+        completed.push(completion.tag);
+    }
+    (completed, submitted)
+}
+
+/// Changes the protocol as all members agree, and waits until they are in the next epoch.
+fn change_protocol(members: &[Process], configs: &[PathBuf], protocol: &str) {
+    let epochs = members[0].epochs();
+    let mut file = next_file(&epochs);
+    file.settings.protocol = protocol.into();
+    bring(&epochs, &change(epochs.committee(), file, configs));
+    let epoch = epochs.epoch().next().0;
+    wait_until("all go on", || members.iter().all(|member| member.is_in(epoch)));
+}
+
 /// The file of the next epoch, for now with everything as it is.
 fn next_file(epochs: &Epochs) -> CommitteeFile {
     let network = Some(epochs.committee().network());
@@ -133,12 +169,7 @@ fn a_committee_changes_its_protocol_while_it_serves() {
     wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
     expect_served(&client_of(&cluster.committee), 0..20);
     for (epoch, protocol) in [(2, "sbft"), (3, "hotstuff")] {
-        let epochs = members[0].epochs();
-        let mut file = next_file(&epochs);
-        file.settings.protocol = protocol.into();
-        let change = change(epochs.committee(), file, configs);
-        bring(&epochs, &change);
-        wait_until("all go on", || members.iter().all(|member| member.is_in(epoch)));
+        change_protocol(&members, configs, protocol);
         let committee = Arc::clone(members[0].epochs().committee());
         assert_eq!(committee.epoch(), Epoch(epoch));
         expect_served(&client_of(&committee), 0..20);
@@ -147,6 +178,116 @@ fn a_committee_changes_its_protocol_while_it_serves() {
         members.iter().all(|member| member.status("operations") == Some(60.into()))
     });
     members.into_iter().for_each(Process::stop);
+}
+
+/// A client goes with its network, while operations are under way: each takes effect once, and
+/// nothing that was acknowledged is lost. One that slept comes with the first epoch's file, and
+/// follows over all.
+#[test]
+fn a_client_follows_while_it_submits() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let configs = &cluster.testnet.configs;
+    let members: Vec<Process> = configs.iter().map(|config| Process::start(config)).collect();
+    wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
+    let sessions = [0, 1].map(|first| SessionSpec::fresh(new_identity(), ReplicaId(first)));
+    let config = ClientConfig::new(Arc::clone(&cluster.committee), sessions.into());
+    let client = Client::connect(&config).unwrap();
+    let stop = AtomicBool::new(false);
+    let (mut completed, submitted) = std::thread::scope(|scope| {
+        let submitting = scope.spawn(|| submit_until(&client, &stop));
+        for protocol in ["sbft", "hotstuff"] {
+            change_protocol(&members, configs, protocol);
+            let epoch = members[0].epochs().epoch();
+            wait_until("the client follows", || client.history().committee().epoch() == epoch);
+        }
+        stop.store(true, Ordering::Relaxed);
+        submitting.join().unwrap()
+    });
+    completed.sort_unstable();
+    assert_eq!(completed, (0..submitted).collect::<Vec<_>>(), "each once");
+    assert!(client.wait_connected(4, TIMEOUT));
+    let slept = client_of(&cluster.committee);
+    expect_served(&slept, 0..20);
+    assert_eq!(slept.history().committee().epoch(), Epoch(3));
+    assert_eq!(slept.history().steps(), members[0].epochs().steps());
+    let all = submitted + 20;
+    wait_until("all have executed all, once", || {
+        members.iter().all(|member| member.status("operations") == Some(all.into()))
+    });
+    members.into_iter().for_each(Process::stop);
+}
+
+/// A member may show whatever it likes: what a quorum did not sign is no end of an epoch.
+#[test]
+fn a_client_follows_no_liar() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let configs = &cluster.testnet.configs;
+    let honest: Vec<Process> = configs[1..].iter().map(|config| Process::start(config)).collect();
+    let runtime = Runtime::new().unwrap();
+    let liar = Liar::start(&runtime, &cluster);
+    let client = client_of(&cluster.committee);
+    wait_until("it was shown more than once", || liar.load(Ordering::Relaxed) > 1);
+    expect_served(&client, 0..20);
+    assert_eq!(client.history().committee().epoch(), Epoch(1));
+    honest.into_iter().for_each(Process::stop);
+}
+
+/// Member 0, which tells everybody that the epoch has ended.
+struct Liar {
+    tls: TlsAcceptor,
+    answer: Vec<u8>,
+    shown: Arc<AtomicUsize>,
+}
+
+impl Liar {
+    /// Listens in the member's place; the number of those that it told.
+    fn start(runtime: &Runtime, cluster: &Cluster) -> Arc<AtomicUsize> {
+        let keys = keys_of(&cluster.testnet.configs[0]);
+        let answer = Ended::encode(true, &false_step(cluster, &keys));
+        let shown = Arc::new(AtomicUsize::new(0));
+        let tls = TlsAcceptor::from(quorate_node::tls::listener(&keys.identity).unwrap());
+        let liar = Self { tls, answer, shown: Arc::clone(&shown) };
+        let address = cluster.committee.address(ReplicaId(0)).unwrap().to_owned();
+        let listener = runtime.block_on(TcpListener::bind(address)).unwrap();
+        runtime.spawn(async move {
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                // Who hangs up meanwhile was told nothing.
+                drop(liar.tell(tcp).await);
+            }
+        });
+        shown
+    }
+
+    async fn tell(&self, tcp: tokio::net::TcpStream) -> std::io::Result<()> {
+        let mut stream = self.tls.accept(tcp).await?;
+        stream.read_u8().await?;
+        stream.write_all(&[Answer::LaterEpoch as u8]).await?;
+        stream.write_all(&self.answer).await?;
+        stream.flush().await?;
+        self.shown.fetch_add(1, Ordering::Relaxed);
+        stream.shutdown().await
+    }
+}
+
+/// A step that member 0 alone has signed.
+fn false_step(cluster: &Cluster, keys: &KeyFile) -> HandedOver {
+    let (committee, config) = (&cluster.committee, &cluster.testnet.configs[0]);
+    let epochs = Epochs::open(&NodeConfig::load(config).unwrap()).unwrap();
+    let (header, file) = (Header { height: Height(1), ..Header::default() }, next_file(&epochs));
+    let content = HandOver {
+        height: header.height,
+        root: header.root(),
+        file: file.digest(),
+        ..HandOver::default()
+    };
+    let statement = content.statement(committee.scope());
+    let share = committee.sign(Purpose::HandOver, &keys.voting, &statement);
+    let (scheme, _) = committee.scheme(Purpose::HandOver);
+    let nobody = Bitmap::new(committee.size());
+    let combined = scheme.combine(&statement, &[(0, share)], &nobody, Policy::Aggregate);
+    let certificate = combined.certificate.unwrap();
+    HandedOver { signed: SignedHandOver { content, certificate }, header, file }
 }
 
 /// A member makes room for a newcomer that followed as a learner, and follows as one itself.

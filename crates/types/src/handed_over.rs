@@ -104,23 +104,5 @@ impl HandedOver {
     }
 }
 
-/// The committees from a network's first to the one that the last step leads to: one more than
-/// there are steps.
-///
-/// # Errors
-/// The first rule that the file or a step breaks.
-pub fn walk(
-    first: Committee,
-    steps: &[HandedOver],
-    cache: KeyCache,
-) -> Result<Vec<Committee>, HandedOverError> {
-    let mut committees = vec![first];
-    for step in steps {
-        let ended = committees.last().expect("the first is there");
-        committees.push(step.check(ended, cache)?);
-    }
-    Ok(committees)
-}
-
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@ pub mod committee;
 pub mod executed;
 pub mod hand_over;
 pub mod handed_over;
+pub mod history;
 pub mod ids;
 pub mod machine;
 pub mod payload;
@@ -38,6 +39,7 @@ pub use committee::{Committee, CommitteeError, CommitteeFile, Groups, Member, Pu
 pub use executed::Header;
 pub use hand_over::HandOver;
 pub use handed_over::{HandedOver, HandedOverError};
+pub use history::History;
 pub use ids::{BlockId, ClientId, Epoch, EpochId, Height, NetworkId, ReplicaId, Time, View};
 pub use machine::{Effect, Event, Lane, Machine, Recipients};
 pub use payload::{Payload, PayloadHeader};

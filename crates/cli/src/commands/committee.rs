@@ -5,7 +5,7 @@ mod change_file;
 mod difference;
 mod draft;
 mod entry;
-mod history;
+pub(super) mod history;
 mod in_force;
 mod merge;
 mod show;

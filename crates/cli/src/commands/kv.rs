@@ -16,7 +16,7 @@ use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput};
 use quorate_node::LearnerAddress;
 use quorate_node::config::load_committee;
 use quorate_node::proof_file::ProofFile as _;
-use quorate_types::{Committee, ReplicaId};
+use quorate_types::{Committee, History, ReplicaId};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -32,7 +32,7 @@ use std::time::Duration;
     quorate kv --net net get colour                  a read in the order: the latest value\n  \
     quorate kv --net net get colour --certified      a proof by one validator, and its age\n  \
     quorate kv --net net cas colour --expected green --new blue --receipt colour.json\n  \
-    quorate receipt verify colour.json --net net     offline: the committee file is enough\n  \
+    quorate receipt verify colour.json --net net     offline, by the committee file\n  \
     quorate kv --net net scan --from a --to n\n  \
     quorate kv --net net bench\n  \
     quorate kv token add tokens.toml till --rights write --prefix till/    a gateway's user\n\n\
@@ -164,6 +164,10 @@ struct Keep {
     /// File to write a receipt to, which proves offline what was done
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
+    /// File to write the hand-overs to over which the receipt verifies, where the network is in a
+    /// later epoch than its committee file
+    #[arg(long, value_name = "FILE", requires = "receipt")]
+    history: Option<PathBuf>,
 }
 
 impl Options {
@@ -263,7 +267,9 @@ impl Options {
         let (output, done) = store.execute(&Operation::Step(step)).await.map_err(explain)?;
         let receipt = keep.receipt.as_deref();
         if let Some(path) = receipt {
-            write_receipt(path, &done, store.connection().committee())?;
+            let history = store.connection().history();
+            write_receipt(path, &done, &history)?;
+            keep.write_history(&history)?;
         }
         let Output::Step(output) = output else {
             return Err(Failure::run("the committee's service is not the key-value store"));
@@ -362,6 +368,17 @@ impl Options {
     }
 }
 
+impl Keep {
+    fn write_history(&self, history: &History) -> CommandResult {
+        let Some(path) = &self.history else { return Ok(()) };
+        let failed = |error| {
+            Failure::run(format!("it was done, and {} was not written: {error}", path.display()))
+        };
+        let steps = borsh::to_vec(history.steps()).map_err(Failure::run)?;
+        fs::write(path, steps).map_err(failed)
+    }
+}
+
 impl Read {
     /// A certified value with its height and its age in milliseconds.
     fn of<T>(Certified { value, height, age }: Certified<T>) -> (T, Option<(u64, u64)>) {
@@ -385,14 +402,14 @@ fn say_age(age: Option<(u64, u64)>) {
     }
 }
 
-fn write_receipt(path: &Path, done: &Completed, committee: &Committee) -> CommandResult {
+fn write_receipt(path: &Path, done: &Completed, history: &History) -> CommandResult {
     let Some((receipt, _)) = &done.receipt else {
         return Err(Failure::run(
             "it was done, and there is no receipt: the committee answered without a certificate. \
              There are receipts where its committee file says execution_certificates = true",
         ));
     };
-    let file = ReceiptFile::new(receipt, committee).map_err(Failure::run)?;
+    let file = ReceiptFile::new(receipt, history).map_err(Failure::run)?;
     let failed = |error| format!("it was done, and {} was not written: {error}", path.display());
     fs::write(path, file.to_text()).map_err(|error| Failure::run(failed(error)))
 }

@@ -1,13 +1,15 @@
 //! `quorate receipt`: what a client kept to show others, checked offline.
 
+use super::committee::history;
 use super::kv::Place;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::{Args, Subcommand};
+use quorate_crypto::KeyCache;
 use quorate_gateway::receipt::{ReceiptError, ReceiptFile};
 use quorate_ledger::kv::{Operation, OutcomeError, Output};
 use quorate_node::proof_file::ProofFileError;
-use quorate_types::{Outcome, Receipt, Request};
+use quorate_types::{History, Outcome, Receipt, Request};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -20,10 +22,11 @@ pub(crate) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check a receipt under a committee's file, and show what it proves
+    /// Check a receipt under a network's first committee file, and show what it proves
     ///
-    /// No validator is asked. Exit code 0: it holds. 1: it proves nothing, and the reason is said.
-    /// 2: a file cannot be read.
+    /// No validator is asked. A receipt of a later epoch needs the hand-overs that lead to it, each
+    /// of which is checked. Exit code 0: it holds. 1: it proves nothing, and the reason is said. 2:
+    /// a file cannot be read.
     Verify(Verify),
 }
 
@@ -33,6 +36,10 @@ struct Verify {
     file: PathBuf,
     #[command(flatten)]
     place: Place,
+    /// Hand-overs from the committee file's epoch to the receipt's or a later one: a file, or the
+    /// folder `epochs` in a validator's data folder
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -47,15 +54,21 @@ impl Options {
 
 impl Verify {
     fn run(&self) -> CommandResult {
-        let committee = self.place.load()?;
+        let history = self.history()?;
         let file = ReceiptFile::read(&self.file).map_err(explain)?;
-        let receipt = file.verify(&committee).map_err(explain)?;
+        let receipt = file.verify(&history).map_err(explain)?;
         if self.json {
             output::json(&json!({ "valid": true, "receipt": file }));
         } else {
             output::line(&describe(&file, &receipt));
         }
         Ok(())
+    }
+
+    fn history(&self) -> Result<History, Failure> {
+        let first = self.place.load()?;
+        let steps = self.history.as_deref().map(history::read).transpose()?;
+        History::walk(first, &steps.unwrap_or_default(), KeyCache::On).map_err(Failure::run)
     }
 }
 
@@ -72,9 +85,9 @@ fn describe(file: &ReceiptFile, receipt: &Receipt) -> String {
         |signers| format!("members {signers:?} say so"),
     );
     let mut text = format!(
-        "The receipt holds: request {} of client {} took effect at height {},\n\
+        "The receipt holds: request {} of client {} took effect at height {} of epoch {},\n\
          which was proposed at {} ms after 1970 began; {who}.\n",
-        file.sequence, file.client, file.height, file.proposed_at_ms
+        file.sequence, file.client, file.height, file.epoch, file.proposed_at_ms
     );
     let operations = Request::split_from(&receipt.request)
         .map(|(request, _)| request.operations)

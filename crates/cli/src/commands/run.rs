@@ -213,15 +213,17 @@ impl Options {
             end_with_parent(shutdown.clone());
         }
         let mut is_first = true;
+        let mut kept = None;
         loop {
             let built = service.build(genesis.cloned()).map_err(Failure::usage)?;
             let validator = self.start_validator(config, keys.clone(), built).map_err(fail)?;
             let (identity, rules) = (Arc::clone(&identity), rules.clone());
-            let gateway = match genesis {
-                Some(genesis) => {
+            let gateway = match (kept.take(), genesis) {
+                (Some(gateway), _) => Some(Door::beside(gateway, &validator)),
+                (None, Some(genesis)) => {
                     start_ethereum(config, &validator, (identity, rules), genesis.clone())?
                 }
-                None => self.start_gateway(config, &validator, (identity, rules))?,
+                (None, None) => self.start_gateway(config, &validator, (identity, rules))?,
             };
             if self.json && std::mem::take(&mut is_first) {
                 output::json(&json!({
@@ -233,7 +235,7 @@ impl Options {
             }
             match validator.wait(&shutdown).map_err(fail)? {
                 Ending::Stopped => return Ok(()),
-                Ending::NextEpoch => drop(gateway),
+                Ending::NextEpoch => kept = gateway.and_then(Door::into_next_epoch),
             }
         }
     }
@@ -247,8 +249,8 @@ impl Options {
         (identity, rules): (Arc<IdentitySecret>, DoorRules),
     ) -> Result<Option<Door>, Failure> {
         let Some(address) = config.gateway.clone() else { return Ok(None) };
-        let committee = beside.epochs().committee();
-        let is_learner = !committee.contains(beside.id());
+        let history = beside.epochs().history().clone();
+        let is_learner = !history.committee().contains(beside.id());
         let learner = is_learner.then(|| LearnerAddress {
             identity: identity.public(),
             address: beside.address().to_string(),
@@ -261,7 +263,7 @@ impl Options {
             vouching: Some(identity),
             limits: RestLimits::default().with_connections(beside.descriptors().gateway),
             cut: beside.shown().metrics.cut_counter(CUT_REASON),
-            ..GatewayConfig::new(address, Arc::clone(committee), first)
+            ..GatewayConfig::new(address, history, first)
         };
         let started = Gateway::start(&settings).map_err(|error| match error {
             GatewayError::Listen { .. } | GatewayError::Token(_) => Failure::usage(error),
@@ -363,11 +365,12 @@ fn start_ethereum(
     let (Some(address), Some(reading)) = (config.gateway.clone(), beside.reading()) else {
         return Ok(None);
     };
-    let committee = beside.epochs().committee();
+    let history = beside.epochs().history().clone();
+    let is_learner = !history.committee().contains(beside.id());
     let settings = EthereumConfig {
         address,
-        committee: Arc::clone(committee),
-        first: if !committee.contains(beside.id()) { ReplicaId(0) } else { beside.id() },
+        history,
+        first: if is_learner { ReplicaId(0) } else { beside.id() },
         vouching: identity,
         protocol: config.replica.protocol.to_string(),
         genesis: Arc::new(genesis),
@@ -389,6 +392,22 @@ enum Door {
 }
 
 impl Door {
+    /// What serves on while the validator beside it goes on to the next epoch: the REST gateway,
+    /// which follows its network as every client does. JSON-RPC reads the state of one run of the
+    /// validator, and ends with it.
+    fn into_next_epoch(self) -> Option<Gateway> {
+        match self {
+            Self::Rest(gateway) => Some(gateway),
+            Self::Ethereum(_) => None,
+        }
+    }
+
+    /// The gateway beside the validator's next run, whose metrics show it.
+    fn beside(gateway: Gateway, validator: &Validator) -> Self {
+        gateway.count_cuts_with(validator.shown().metrics.cut_counter(CUT_REASON));
+        Self::Rest(gateway)
+    }
+
     fn address(&self) -> SocketAddr {
         match self {
             Self::Rest(gateway) => gateway.address(),

@@ -2,7 +2,7 @@
 
 use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_types::service::Proven;
-use quorate_types::{Committee, Header, NetworkId, ReplicaId, Request, Voucher};
+use quorate_types::{Committee, Header, History, NetworkId, ReplicaId, Request, Voucher};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use std::time::Duration;
 /// [`ClientConfig::new`] sets the defaults that the fields name.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Committee whose members order and execute the operations.
-    pub committee: Arc<Committee>,
+    /// Epochs of the network up to the one whose members order and execute the operations.
+    pub history: Arc<History>,
     /// Sessions, at least one, each with a key of its own. One carries up to
     /// [`Session::WINDOW`](super::Session::WINDOW) requests at once. Two running clients never
     /// share a key: their sequence numbers would collide.
@@ -44,11 +44,18 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// A configuration with the defaults that the fields name.
+    /// A configuration for a network in its first epoch, or whose epochs before this committee's do
+    /// not matter, with the defaults that the fields name.
     #[must_use]
     pub fn new(committee: Arc<Committee>, sessions: Vec<SessionSpec>) -> Self {
+        Self::after(History::new(committee), sessions)
+    }
+
+    /// A configuration for the last epoch of this history, with the defaults that the fields name.
+    #[must_use]
+    pub fn after(history: History, sessions: Vec<SessionSpec>) -> Self {
         Self {
-            committee,
+            history: Arc::new(history),
             sessions,
             bundling: Bundling::after(Duration::from_millis(2)),
             retry_after: Duration::from_secs(1),
@@ -63,10 +70,22 @@ impl ClientConfig {
 }
 
 impl ClientConfig {
+    /// Committee whose members order and execute the operations.
+    #[must_use]
+    pub fn committee(&self) -> &Arc<Committee> {
+        self.history.committee()
+    }
+
+    /// This configuration in the last epoch of another history of its network.
+    #[must_use]
+    pub fn following(&self, history: History) -> Self {
+        Self { history: Arc::new(history), ..self.clone() }
+    }
+
     /// This configuration with sessions that a listed client vouches for.
     #[must_use]
     pub fn vouched_by(mut self, client: &IdentitySecret) -> Self {
-        let network = self.committee.network();
+        let network = self.committee().network();
         let vouched = self.sessions.into_iter().map(|session| session.vouched_by(client, network));
         self.sessions = vouched.collect();
         self

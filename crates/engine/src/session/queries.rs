@@ -49,6 +49,11 @@ struct UnderWay {
     reason: String,
 }
 
+/// Place of the learner, behind the members.
+fn learner_of(config: &ClientConfig) -> Option<ReplicaId> {
+    config.learner.as_ref().map(|_| member(config.committee().size()))
+}
+
 fn member(index: usize) -> ReplicaId {
     ReplicaId(u16::try_from(index).expect("members are few"))
 }
@@ -56,8 +61,8 @@ fn member(index: usize) -> ReplicaId {
 impl Queries {
     pub(super) fn new(config: &ClientConfig) -> Self {
         Self {
-            members: config.committee.size(),
-            learner: config.learner.as_ref().map(|_| member(config.committee.size())),
+            members: config.committee().size(),
+            learner: learner_of(config),
             learner_silent_until: Time(0),
             retry_after: config.retry_after,
             times: AnswerTime::default(),
@@ -75,6 +80,19 @@ impl Queries {
         }
         let id = self.next_id;
         self.next_id += 1;
+        self.begin(now, id, (tag, query), first);
+    }
+
+    /// Goes on with another committee: asks it everything that is under way, from `first` on.
+    pub(super) fn enter(&mut self, now: Time, config: &ClientConfig, first: ReplicaId) {
+        (self.members, self.learner) = (config.committee().size(), learner_of(config));
+        self.effects.retain(|effect| matches!(effect, SessionEffect::Return { .. }));
+        for (id, UnderWay { tag, query, .. }) in std::mem::take(&mut self.under_way) {
+            self.begin(now, id, (tag, query), first);
+        }
+    }
+
+    fn begin(&mut self, now: Time, id: u64, (tag, query): (u64, Bytes), first: ReplicaId) {
         let under_way = UnderWay {
             tag,
             query,

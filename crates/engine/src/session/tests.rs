@@ -1,3 +1,5 @@
+mod entering;
+
 use super::{
     Bundling, CallResult, ClientConfig, Completed, LearnerAddress, Session, SessionEffect,
     SessionEvent, SessionSpec,

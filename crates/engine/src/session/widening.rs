@@ -52,7 +52,7 @@ impl Session {
     /// to ask.
     pub(super) fn widening_from(&self, now: Time) -> Widening {
         let due = (!self.config.send_to_all).then(|| now + self.pace.late_after());
-        Widening { stage: Stage::One, due, copies: Bitmap::new(self.config.committee.size()) }
+        Widening { stage: Stage::One, due, copies: Bitmap::new(self.config.committee().size()) }
     }
 
     /// Asks more members for what is late: the rest of so many that one of them is honest, then
@@ -98,7 +98,7 @@ impl Session {
         let (passed_over, lively): (Vec<_>, Vec<_>) =
             members.others(under_way.asked).partition(|one| members.is_passed_over(now, *one));
         let others = lively.into_iter().chain(passed_over);
-        let mut weak = Bitmap::new(self.config.committee.size());
+        let mut weak = Bitmap::new(self.config.committee().size());
         let (answered, copies) = (&under_way.answered, &under_way.widening.copies);
         let was_asked = |member: &ReplicaId| {
             answered.contains(member.index()) || copies.contains(member.index())
@@ -109,7 +109,7 @@ impl Session {
             weak.insert(member);
         }
         let is_of_weak = |member: &ReplicaId| {
-            let is_needed = !self.config.committee.includes_honest(&weak);
+            let is_needed = !self.config.committee().includes_honest(&weak);
             if is_needed {
                 weak.insert(member.index());
             }

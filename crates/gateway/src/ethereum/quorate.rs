@@ -11,7 +11,7 @@ use jsonrpsee::core::RegisterMethodError;
 use quorate_crypto::Digest;
 use quorate_ledger::evm::{BlockAt, ProofOf, verify_account};
 use quorate_types::executed::ExecutionCertificate;
-use quorate_types::{Committee, ReplicaId};
+use quorate_types::{History, ReplicaId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -36,8 +36,9 @@ fn hex_of(digest: &Digest) -> B256 {
 }
 
 fn describe(context: &Context) -> Value {
-    let (committee, Description { protocol, validator }) =
-        (&context.committee, &context.description);
+    let Description { protocol, validator } = &context.description;
+    let history = context.connection.history();
+    let committee = history.committee();
     let member = |id: ReplicaId| {
         json!({
             "index": U64::from(id.index()),
@@ -66,13 +67,14 @@ fn certificate(context: &Context, height: U64) -> Result<Value, Failure> {
         return Ok(Value::Null);
     };
     let found = context.chain.block(BlockAt::Height(height.0), false)?;
-    let mut shown = show(&certificate, &context.committee);
+    let mut shown = show(&certificate, &context.connection.history());
     shown["blockHash"] = json!(found.map(|found| found.block.hash));
     Ok(shown)
 }
 
-fn show(of: &ExecutionCertificate, committee: &Committee) -> Value {
+fn show(of: &ExecutionCertificate, history: &History) -> Value {
     let ExecutionCertificate { header, certificate } = of;
+    let committee = history.owner_of(header.height);
     let is_proven = committee.scheme_kind().proves_signers();
     let signed = |id: &ReplicaId| is_proven && certificate.signers.contains(id.index());
     let signers: Vec<ReplicaId> = committee.members().filter(signed).collect();
@@ -96,7 +98,7 @@ fn show(of: &ExecutionCertificate, committee: &Committee) -> Value {
 /// file of `quorate receipt`, and the transaction's index among its operations.
 fn receipt(context: &Context, hash: B256) -> Result<Value, Failure> {
     let Some((receipt, operation)) = context.pool.receipt(&hash) else { return Ok(Value::Null) };
-    let file = ReceiptFile::new(&receipt, &context.committee).map_err(internal)?;
+    let file = ReceiptFile::new(&receipt, &context.connection.history()).map_err(internal)?;
     Ok(json!({ "operation": U64::from(operation), "receipt": file }))
 }
 
@@ -130,7 +132,7 @@ async fn prove(context: &Arc<Context>, of: ProofOf, at: Option<BlockId>) -> Resu
         "storageProof": of.slots.iter().zip(&shown.slots).map(slot).collect::<Vec<_>>(),
         "blockHash": shown.block,
         "stateRoot": hex_of(&shown.map),
-        "certificate": show(&certificate, &context.committee),
+        "certificate": show(&certificate, &context.connection.history()),
     }))
 }
 

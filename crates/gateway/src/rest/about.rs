@@ -15,6 +15,7 @@ use std::sync::Arc;
 struct GatewayStatus {
     version: &'static str,
     network: String,
+    epoch: u64,
     members: usize,
     members_connected: usize,
     service: &'static str,
@@ -26,10 +27,12 @@ pub(super) async fn status(
 ) -> Result<Response, Failure> {
     Parameters::of(&uri)?.finish()?;
     let connection = shared.client.connection();
-    let committee = connection.committee();
+    let history = connection.history();
+    let committee = history.committee();
     let status = GatewayStatus {
         version: env!("CARGO_PKG_VERSION"),
         network: hex::encode(committee.network().0),
+        epoch: committee.epoch().0,
         members: committee.size(),
         members_connected: connection.members_connected(),
         service: Kv::NAME,

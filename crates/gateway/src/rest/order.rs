@@ -50,7 +50,7 @@ impl Proof {
         let Some((receipt, index)) = completed.receipt.as_ref().filter(|_| is_wanted) else {
             return Ok(Self::default());
         };
-        let file = ReceiptFile::new(receipt, shared.client.connection().committee());
+        let file = ReceiptFile::new(receipt, &shared.client.connection().history());
         let file = file.map_err(|_| Failure::other_answer())?;
         Ok(Self { receipt: Some(file), receipt_index: Some(*index) })
     }

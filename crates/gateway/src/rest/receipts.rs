@@ -21,6 +21,7 @@ const BODY_BYTES_MAX: usize = 4 << 20;
 struct Verified {
     /// Always true: a receipt that does not hold is answered with 422.
     valid: bool,
+    epoch: u64,
     client: String,
     sequence: u64,
     height: u64,
@@ -49,11 +50,12 @@ pub(super) async fn verify(
 fn check(shared: &Shared, text: &[u8]) -> Result<Verified, Failure> {
     let file: ReceiptFile = serde_json::from_slice(text)
         .map_err(|error| Failure::bad_input(format!("the body is no receipt: {error}")))?;
-    file.verify(shared.client.connection().committee()).map_err(|error| {
+    file.verify(&shared.client.connection().history()).map_err(|error| {
         Failure::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).with("valid", false)
     })?;
     Ok(Verified {
         valid: true,
+        epoch: file.epoch,
         client: file.client,
         sequence: file.sequence,
         height: file.height,

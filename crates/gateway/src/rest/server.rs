@@ -9,7 +9,7 @@ use quorate_node::connections::{Acceptor, ConnectionLimiter};
 use quorate_node::http_server::{self, DoorRules};
 use quorate_node::reload::Hangups;
 use quorate_node::{LearnerAddress, NodeError};
-use quorate_types::{Committee, ReplicaId};
+use quorate_types::{History, ReplicaId};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -51,8 +51,9 @@ impl Access {
 pub struct GatewayConfig {
     /// `address:port` to listen on.
     pub address: String,
-    /// Committee that executes the operations.
-    pub committee: Arc<Committee>,
+    /// Epochs of the network up to the one whose committee executes the operations; the gateway
+    /// follows it to later ones.
+    pub history: History,
     /// The member that it sends to first.
     pub first: ReplicaId,
     /// A learner that is asked questions before members are.
@@ -75,11 +76,11 @@ pub struct GatewayConfig {
 impl GatewayConfig {
     /// Ten seconds for an operation, the usual limits, no token, plain HTTP.
     #[must_use]
-    pub fn new(address: String, committee: Arc<Committee>, first: ReplicaId) -> Self {
+    pub fn new(address: String, history: History, first: ReplicaId) -> Self {
         let call_timeout = Duration::from_secs(10);
         Self {
             address,
-            committee,
+            history,
             first,
             learner: None,
             vouching: None,
@@ -116,10 +117,11 @@ pub enum GatewayError {
     Client(#[from] NodeError),
 }
 
-/// A gateway that runs until it is dropped.
+/// A gateway that runs until it is dropped, from one epoch of its network to the next.
 #[derive(Debug)]
 pub struct Gateway {
     address: SocketAddr,
+    connections: Arc<ConnectionLimiter>,
     runtime: Option<Runtime>,
 }
 
@@ -143,7 +145,7 @@ impl Gateway {
         let client = ClientConfig {
             learner: config.learner.clone(),
             call_timeout: config.call_timeout,
-            ..Connection::config(Arc::clone(&config.committee), config.first, check_answer)
+            ..Connection::config_after(config.history.clone(), config.first, check_answer)
         };
         let client = match &config.vouching {
             Some(identity) => client.vouched_by(identity),
@@ -153,16 +155,22 @@ impl Gateway {
         let (tls, is_open) = (config.rules.tls.is_some(), users.is_none());
         reload(&runtime, users.clone(), &config.rules)?;
         let pages = router(KvClient::new(connection), users, config.limits);
-        let (cut, rules) = (config.cut.clone(), config.rules.clone());
-        runtime.spawn(serve(listener, pages, config.limits, (cut, rules)));
+        let connections = ConnectionLimiter::new(config.limits.connections, config.cut.clone());
+        let (limiter, rules) = (Arc::clone(&connections), config.rules.clone());
+        runtime.spawn(serve(listener, pages, config.limits, (limiter, rules)));
         tracing::info!(%address, token = !is_open, tls, "gateway started");
-        Ok(Self { address, runtime: Some(runtime) })
+        Ok(Self { address, connections, runtime: Some(runtime) })
     }
 
     /// Address that the gateway listens on, with the port that the system gave.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Counts connections that give way, or are refused, with another counter from now on.
+    pub fn count_cuts_with(&self, cut: Counter) {
+        self.connections.count_with(cut);
     }
 }
 
@@ -192,14 +200,13 @@ fn reload(
     Ok(())
 }
 
-/// Serves pages to so many at once, for ever; `cut` counts connections that gave way.
+/// Serves pages on as many connections as the limiter lets in, for ever.
 pub(crate) async fn serve(
     listener: TcpListener,
     pages: Router,
     limits: RestLimits,
-    (cut, rules): (Counter, DoorRules),
+    (connections, rules): (Arc<ConnectionLimiter>, DoorRules),
 ) {
-    let connections = ConnectionLimiter::new(limits.connections, cut);
     let acceptor = Acceptor::new(listener, connections, limits.connections.total);
     let rules = DoorRules { head_timeout: limits.head_timeout, ..rules };
     http_server::serve(acceptor, pages, rules).await;

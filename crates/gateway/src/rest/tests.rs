@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use quorate_crypto::{KeyCache, KeyFile, SchemeKind};
-use quorate_types::{AgreedSettings, Committee, CommitteeFile, Epoch, Member, ReplicaId};
+use quorate_types::{AgreedSettings, Committee, CommitteeFile, Epoch, History, Member, ReplicaId};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -276,11 +276,11 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
 }
 
 fn gateway(limits: RestLimits) -> Gateway {
-    let committee = Arc::new(committee());
+    let history = History::new(Arc::new(committee()));
     let config = GatewayConfig {
         call_timeout: Duration::from_millis(20),
         limits,
-        ..GatewayConfig::new("127.0.0.1:0".into(), committee, ReplicaId(0))
+        ..GatewayConfig::new("127.0.0.1:0".into(), history, ReplicaId(0))
     };
     Gateway::start(&config).expect("a gateway")
 }

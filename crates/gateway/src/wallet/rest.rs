@@ -31,6 +31,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use prometheus_client::metrics::counter::Counter;
 use quorate_crypto::{Digest, IdentityKey};
+use quorate_node::connections::ConnectionLimiter;
 use quorate_node::http_server::DoorRules;
 use quorate_payments::TxId;
 use serde::de::DeserializeOwned;
@@ -84,7 +85,8 @@ pub fn router(
 
 /// Serves a wallet for ever.
 pub async fn serve(listener: TcpListener, pages: Router, limits: RestLimits, rules: DoorRules) {
-    server::serve(listener, pages, limits, (Counter::default(), rules)).await;
+    let connections = ConnectionLimiter::new(limits.connections, Counter::default());
+    server::serve(listener, pages, limits, (connections, rules)).await;
 }
 
 fn guarded_routes() -> Vec<Route<Shared>> {

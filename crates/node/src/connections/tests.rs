@@ -30,9 +30,19 @@ async fn the_least_recently_used_gives_way() {
     let third = enter(&limiter, ONE).await;
     assert!(second.is_cut());
     assert!(!first.is_cut() && !third.is_cut());
-    assert_eq!((limiter.count(), limiter.cut.get()), (2, 1));
+    assert_eq!((limiter.count(), limiter.cut.load().get()), (2, 1));
     drop((first, third));
     assert_eq!(limiter.count(), 0);
+}
+
+#[tokio::test]
+async fn who_gives_way_is_counted_where_it_is_shown_now() {
+    let limiter = limiter(1, 1);
+    let mut kept = vec![enter(&limiter, ONE).await, enter(&limiter, ONE).await];
+    let (former, shown) = (limiter.cut.load_full(), Counter::default());
+    limiter.count_with(shown.clone());
+    kept.push(enter(&limiter, ONE).await);
+    assert_eq!((former.get(), shown.get()), (1, 1));
 }
 
 #[tokio::test]
@@ -108,7 +118,7 @@ async fn an_acceptor_lets_newcomers_in_while_strangers_do_nothing() {
         newcomer.write_all(b"?").await.expect("written");
         assert_eq!(newcomer.read_u8().await.expect("answered"), b'?');
     }
-    assert!(limiter.cut.get() >= 90);
+    assert!(limiter.cut.load().get() >= 90);
     accepting.abort();
 }
 

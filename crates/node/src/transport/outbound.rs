@@ -106,7 +106,8 @@ pub struct Link {
 #[derive(Debug)]
 pub struct Refusals {
     committee: Arc<Committee>,
-    members: Mutex<BTreeSet<ReplicaId>>,
+    /// `None` once the client has left their epoch.
+    members: Mutex<Option<BTreeSet<ReplicaId>>>,
     reason: watch::Sender<Option<&'static str>>,
 }
 
@@ -114,7 +115,17 @@ impl Refusals {
     /// No member has refused anything yet.
     #[must_use]
     pub fn new(committee: Arc<Committee>) -> Self {
-        Self { committee, members: Mutex::default(), reason: watch::Sender::new(None) }
+        let members = Mutex::new(Some(BTreeSet::new()));
+        Self { committee, members, reason: watch::Sender::new(None) }
+    }
+
+    /// Those of the next epoch, of whom nobody has refused anything yet: they are told of where
+    /// these were, which say nothing any more.
+    #[must_use]
+    pub fn following(&self, committee: Arc<Committee>) -> Self {
+        self.members.lock().take();
+        self.reason.send_replace(None);
+        Self { reason: self.reason.clone(), ..Self::new(committee) }
     }
 
     /// Reason that members give, once an honest one must be among them.
@@ -129,6 +140,7 @@ impl Refusals {
             return;
         }
         let mut members = self.members.lock();
+        let Some(members) = members.as_mut() else { return };
         let changed = match refusal {
             Some(_) => members.insert(member),
             None => members.remove(&member),

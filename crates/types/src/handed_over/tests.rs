@@ -1,8 +1,8 @@
-use super::{HandedOver, HandedOverError, walk};
+use super::{HandedOver, HandedOverError};
 use crate::committee::tests::file;
 use crate::{
-    BlockId, Committee, CommitteeError, CommitteeFile, Epoch, HandOver, Header, Height, NetworkId,
-    Purpose, Rejected, SignedHandOver,
+    BlockId, Committee, CommitteeError, CommitteeFile, Epoch, HandOver, Header, Height, History,
+    NetworkId, Purpose, Rejected, SignedHandOver,
 };
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, SchemeKind, hash};
@@ -51,16 +51,16 @@ fn steps() -> [HandedOver; 2] {
 #[test]
 fn steps_lead_from_the_beginning_to_today() {
     let steps = steps();
-    let committees = walk(genesis(), &steps, KeyCache::Off).expect("good steps");
-    let epochs: Vec<Epoch> = committees.iter().map(Committee::epoch).collect();
+    let history = History::walk(genesis(), &steps, KeyCache::Off).expect("good steps");
+    let epochs: Vec<Epoch> = history.committees().iter().map(|one| one.epoch()).collect();
     assert_eq!(epochs, [Epoch(1), Epoch(2), Epoch(3)]);
-    assert_eq!(committees[2].network(), genesis().network());
+    assert_eq!(history.committee().network(), genesis().network());
     let anchor = steps[1].anchor();
     assert_eq!((anchor.height, anchor.proposed_at_ms), (Height(20), 1_700_000_000_000));
     for step in &steps {
         assert_eq!(HandedOver::decode(&step.encode()).as_ref(), Ok(step));
     }
-    let left_out = walk(genesis(), &steps[1..], KeyCache::Off).unwrap_err();
+    let left_out = History::walk(genesis(), &steps[1..], KeyCache::Off).unwrap_err();
     let reason = Rejected::BadSignature("a hand-over");
     assert_eq!(left_out, HandedOverError::Signatures { epoch: Epoch(1), reason });
 }

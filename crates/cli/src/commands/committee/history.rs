@@ -6,8 +6,7 @@ use clap::Args;
 use quorate_crypto::KeyCache;
 use quorate_node::config::{load_committee, read_committee_file};
 use quorate_node::epochs::read_steps;
-use quorate_types::handed_over::walk;
-use quorate_types::{CommitteeFile, Epoch, HandOver, HandedOver, NetworkId};
+use quorate_types::{CommitteeFile, Epoch, HandOver, HandedOver, History, NetworkId};
 use serde::Serialize;
 use serde_json::json;
 use std::fmt;
@@ -50,7 +49,7 @@ impl Options {
 }
 
 /// Reads hand-overs, of a file or of a validator's folder, and believes nothing of them.
-pub(super) fn read(path: &Path) -> Result<Vec<HandedOver>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Vec<HandedOver>, Failure> {
     let refused =
         |reason: String| Failure::usage(format!("{} has no hand-overs: {reason}", path.display()));
     if path.is_dir() {
@@ -63,7 +62,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<HandedOver>, Failure> {
 /// Goes from the first file over all hand-overs, and returns that file.
 fn verify(path: &Path, steps: &[HandedOver]) -> Result<CommitteeFile, Failure> {
     let first = load_committee(path, KeyCache::On).map_err(Failure::usage)?;
-    walk(first, steps, KeyCache::On).map_err(Failure::run)?;
+    History::walk(first, steps, KeyCache::On).map_err(Failure::run)?;
     read_committee_file(path).map_err(Failure::usage)
 }
 

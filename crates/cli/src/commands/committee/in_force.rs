@@ -7,8 +7,7 @@ use clap::Args;
 use quorate_crypto::KeyCache;
 use quorate_engine::check_next_settings;
 use quorate_node::config::{check_next_host, read_committee_file};
-use quorate_types::handed_over::walk;
-use quorate_types::{Change, Committee, CommitteeFile, SignedChange};
+use quorate_types::{Change, Committee, CommitteeFile, History, SignedChange};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,10 +40,9 @@ impl Source {
         let genesis = read_committee_file(&self.place.path()).map_err(Failure::usage)?;
         let first = self.place.load()?;
         let steps = self.history.as_deref().map(history::read).transpose()?.unwrap_or_default();
-        let committees = walk(first, &steps, KeyCache::On).map_err(Failure::usage)?;
-        let committee = committees.into_iter().next_back().expect("the first is there");
+        let history = History::walk(first, &steps, KeyCache::On).map_err(Failure::usage)?;
         let file = steps.into_iter().next_back().map_or(genesis, |step| step.file);
-        Ok(InForce { committee: Arc::new(committee), file })
+        Ok(InForce { committee: Arc::clone(history.committee()), file })
     }
 }
 

@@ -51,7 +51,7 @@ impl Options {
         key: Option<&IdentitySecret>,
         json: bool,
     ) -> CommandResult {
-        let (committee, first) = (&config.committee, config.sessions[0].first);
+        let (committee, first) = (config.committee(), config.sessions[0].first);
         let sessions = Connection::new_sessions(committee, first, committee.size());
         let config = ClientConfig { sessions, ..config };
         let config = key.map_or(config.clone(), |key| config.vouched_by(key));
