@@ -292,7 +292,10 @@ impl Replica {
             } else {
                 BlockSync::new(config.id, members)
             },
-            snapshots: SnapshotSync::new(Arc::clone(config.verifier.committee())),
+            snapshots: SnapshotSync::new(
+                Arc::clone(config.verifier.committee()),
+                config.verifier.start().clone(),
+            ),
             oldest_snapshot: None,
             durable: Height(0),
             released_below: Height(0),
