@@ -151,8 +151,10 @@ impl Statement {
             Self::PrePrepare(value) => verifier.statement(Kind::PrePrepare, value),
             Self::Prepare(value) => verifier.statement(Kind::Prepare, value),
             Self::Commit(value) => verifier.statement(Kind::Commit, value),
-            Self::ViewChange { digest, .. } => verifier.statement(Kind::ViewChange, digest),
-            Self::NewView { digest, .. } => verifier.statement(Kind::NewView, digest),
+            Self::ViewChange { view, digest } => {
+                verifier.statement(Kind::ViewChange, &(*view, *digest))
+            }
+            Self::NewView { view, digest } => verifier.statement(Kind::NewView, &(*view, *digest)),
         }
     }
 }

@@ -141,6 +141,8 @@ pub enum Mutant {
     HandOverByFew,
     /// Epochs: a hand-over comes with the header of another state.
     HandOverOtherHeader,
+    /// Epochs: bodies of the epoch before are taken for gone when they were let go.
+    FormerBodiesForgotten,
     /// Epochs: a replica acts on the promises of the epoch before its own.
     RecoverFormerEpoch,
     /// Epochs: the keys of a network's first epoch vouch for every height.

@@ -6,12 +6,14 @@
 //! What is of no epoch that is known stays, and the protocol stops at it.
 
 use bytes::Bytes;
+use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::Recovery;
 use quorate_types::{
-    Anchor, Epoch, EpochId, HandOver, HandedOver, Header, Height, NetworkId, SignedHandOver,
+    Anchor, Committee, Epoch, EpochId, HandOver, HandedOver, Header, Height, NetworkId, ReplicaId,
+    SignedHandOver,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How an epoch began; [`EpochStart::default`] is the beginning of a network's first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +22,14 @@ pub struct EpochStart {
     header: Header,
     /// Ids of the epochs before, all of them.
     before: BTreeSet<EpochId>,
+    ended: EndedCommittee,
+}
+
+/// Weights in the epoch before, by identity, and the weight that includes an honest member of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct EndedCommittee {
+    weights: BTreeMap<IdentityKey, u64>,
+    weak: u64,
 }
 
 impl EpochStart {
@@ -35,7 +45,30 @@ impl EpochStart {
         };
         let contents = std::iter::once(&genesis).chain(steps.iter().map(|s| &s.signed.content));
         let before = contents.zip(steps).map(begun).collect();
-        Self { header: last.header, before }
+        Self { header: last.header, before, ended: EndedCommittee::default() }
+    }
+
+    /// With the committee whose epoch ended: who had a voice there has one about its last state.
+    #[must_use]
+    pub fn of(mut self, ended: &Committee) -> Self {
+        let weight = |member| Some((*ended.identity(member)?, ended.weights().of(member.index())));
+        let weights = ended.members().filter_map(weight).collect();
+        self.ended = EndedCommittee { weights, weak: ended.weak() };
+        self
+    }
+
+    /// Returns `true` if so many of these members of `committee` were members of the epoch before
+    /// that an honest one of those is among them. All that a quorum handed over with have executed
+    /// its last height; by the weights of this epoch they may be too few to vouch for anything.
+    pub(crate) fn includes_honest_of_ended<'a>(
+        &self,
+        committee: &Committee,
+        members: impl IntoIterator<Item = &'a ReplicaId>,
+    ) -> bool {
+        let EndedCommittee { weights, weak } = &self.ended;
+        let keys = members.into_iter().filter_map(|member| committee.identity(*member));
+        let weight: u64 = keys.filter_map(|key| weights.get(key)).sum();
+        self.follows() && !weights.is_empty() && weight >= *weak
     }
 
     /// Where the epoch's machines begin.

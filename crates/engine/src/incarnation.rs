@@ -1,10 +1,13 @@
 //! Numbers of a member's starts, under which it counts its bodies.
 //!
 //! The record of the last start names its epoch, but for a network's first: so whoever starts knows
-//! whether it started in this epoch before, and what else is on disk is of an epoch before.
+//! whether it started in this epoch before, and what else is on disk is of an epoch before. It goes
+//! on naming the former epoch until the bodies of that are off the disk for certain: these lie in a
+//! log of their own, and a power cut may leave them there and not take the record.
 
 use crate::Replica;
 use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{Record, RecordKind, Recovery, Release};
 use quorate_types::{Available, BodyRef, Effect, EpochId, Height, ReplicaId};
 use std::collections::BTreeSet;
@@ -36,16 +39,23 @@ impl Replica {
     ///
     /// Bodies that were stored in an epoch before are let go: what was ordered there is executed,
     /// and what was not, its authors are asked for again.
+    ///
+    /// ★ They are let go again at each start until something that was stored behind that is durable.
     pub(crate) fn begin_incarnation(&mut self, recovery: &mut Recovery) -> u64 {
         let (id, verifier) = (self.config().id, &self.config().verifier);
         let epoch = verifier.start().follows().then(|| verifier.committee().epoch_id());
         let last = recovery.incarnation.as_deref().and_then(LastStart::decode).unwrap_or_default();
         let number = unused(last.number, id, &recovery.bodies);
+        let mut start = LastStart { number, epoch };
         if last.epoch != epoch && !recovery.bodies.is_empty() {
             let bodies = vec![(verifier.start().height(), std::mem::take(&mut recovery.bodies))];
+            self.start_in_epoch = Some(start.encode());
+            if !mutants::active(Mutant::FormerBodiesForgotten) {
+                start.epoch = last.epoch;
+            }
             self.effect(Effect::Release(Release { below: Height(0), bodies }));
         }
-        let bytes = LastStart { number, epoch }.encode();
+        let bytes = start.encode();
         self.effect(Effect::Persist(Record { kind: RecordKind::Incarnation, bytes }));
         number
     }

@@ -175,6 +175,8 @@ pub struct Replica {
     /// Last decision that each member showed meanwhile.
     shown_meanwhile: BTreeMap<ReplicaId, Box<Verified<consensus::Message>>>,
     schedule: Schedule,
+    /// The record of this start, once what is of an epoch before is off the disk for certain.
+    pub(crate) start_in_epoch: Option<Bytes>,
     /// Something was stored since the start, and so the incarnation before it. Until then own
     /// bodies stay here: their numbers must not be given out again after a crash.
     started: bool,
@@ -284,6 +286,7 @@ impl Replica {
             unacted: None,
             shown_meanwhile: BTreeMap::new(),
             schedule: Schedule::default(),
+            start_in_epoch: None,
             started: false,
             unsent: Vec::new(),
             on_disk: Height(0),
@@ -292,7 +295,10 @@ impl Replica {
             } else {
                 BlockSync::new(config.id, members)
             },
-            snapshots: SnapshotSync::new(Arc::clone(config.verifier.committee())),
+            snapshots: SnapshotSync::new(
+                Arc::clone(config.verifier.committee()),
+                config.verifier.start().clone(),
+            ),
             oldest_snapshot: None,
             durable: Height(0),
             released_below: Height(0),

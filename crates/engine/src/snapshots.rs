@@ -9,12 +9,16 @@
 //!
 //! What a snapshot holds cannot be checked against anything that was ordered. So (★) it is
 //! installed only when members of a combined weight of at least [`Committee::weak`] name the same
-//! manifest, each over its own authenticated channel: one of them is honest. The block that it is
+//! manifest, each over its own authenticated channel: one of them is honest. For the state that an
+//! epoch began with, those who were members of the epoch before may vouch by what they weighed
+//! there: who has that state is a quorum of that epoch, and may be few in this one. The block that
+//! a snapshot is
 //! of comes with a proof that a quorum decided it, which was checked before it came here. Every
 //! chunk is compared with its hash in the manifest (★); whoever sent another is not asked again for
 //! this snapshot. What is staged is known by its hash, and not fetched again: after a restart, or
 //! when another snapshot has the same chunk.
 
+use crate::EpochStart;
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Digest};
@@ -52,6 +56,8 @@ pub struct Offered {
 #[derive(Debug)]
 pub(crate) struct SnapshotSync {
     committee: Arc<Committee>,
+    /// How the epoch began.
+    begun: EpochStart,
     phase: Phase,
     /// Chunks that the host keeps.
     staged: BTreeSet<Digest>,
@@ -109,8 +115,9 @@ pub(crate) enum Taken {
 }
 
 impl SnapshotSync {
-    pub(crate) fn new(committee: Arc<Committee>) -> Self {
-        Self { committee, phase: Phase::Idle, staged: BTreeSet::new(), surplus: Vec::new() }
+    pub(crate) fn new(committee: Arc<Committee>, begun: EpochStart) -> Self {
+        let (phase, staged, surplus) = (Phase::Idle, BTreeSet::new(), Vec::new());
+        Self { committee, begun, phase, staged, surplus }
     }
 
     /// An earlier run staged these.
@@ -200,7 +207,7 @@ impl SnapshotSync {
         if of_member.len() > OFFERS_MAX {
             of_member.remove(0);
         }
-        if let Some((offered, sources)) = choose(offers, &self.committee) {
+        if let Some((offered, sources)) = choose(offers, &self.committee, &self.begun) {
             let needed: BTreeSet<&Digest> = offered.manifest.chunks.iter().collect();
             self.surplus.extend(self.staged.extract_if(.., |chunk| !needed.contains(chunk)));
             let fetching = Fetching::new(offered, sources, &self.staged);
@@ -381,18 +388,21 @@ impl Fetching {
 fn choose(
     offers: &BTreeMap<ReplicaId, Vec<Offered>>,
     committee: &Committee,
+    begun: &EpochStart,
 ) -> Option<(Offered, BTreeSet<ReplicaId>)> {
     let mut named: BTreeMap<(Height, Digest), (Offered, BTreeSet<ReplicaId>)> = BTreeMap::new();
     for (member, offered) in offers.iter().flat_map(|(m, all)| all.iter().map(move |o| (m, o))) {
         let entry = named.entry((offered.manifest.header.height, offered.digest));
         entry.or_insert_with(|| (offered.clone(), BTreeSet::new())).1.insert(*member);
     }
-    let vouched = |members: &BTreeSet<ReplicaId>| {
-        let members = members.iter().map(|member| member.index());
-        committee.includes_honest(&Bitmap::from_indices(committee.size(), members))
+    let vouched = |(offered, members): &(Offered, BTreeSet<ReplicaId>)| {
+        let indices = members.iter().map(|member| member.index());
+        let is_border = offered.manifest.header == *begun.header();
+        committee.includes_honest(&Bitmap::from_indices(committee.size(), indices))
+            || (is_border && begun.includes_honest_of_ended(committee, members))
             || mutants::active(Mutant::InstallUnvouched)
     };
-    named.into_values().rev().find(|(_, members)| vouched(members))
+    named.into_values().rev().find(vouched)
 }
 
 #[cfg(test)]

@@ -130,7 +130,11 @@ impl Epochs {
     /// How the epoch in force began.
     #[must_use]
     pub fn start(&self) -> EpochStart {
-        EpochStart::after(self.committee().network(), self.steps())
+        let start = EpochStart::after(self.committee().network(), self.steps());
+        match self.history.committees() {
+            [.., ended, _] => start.of(ended),
+            _ => start,
+        }
     }
 
     /// The configuration as the file in force has it: its settings, and whether the owner of this

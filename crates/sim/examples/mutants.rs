@@ -1,6 +1,7 @@
 //! For every rule that can be left out, the first seed whose oracles notice:
-//! `cargo run --release -p quorate-sim --features mutants --example mutants -- 200 [NAME [storm]]`.
+//! `cargo run --release -p quorate-sim --features mutants --example mutants -- 200 [NAME [storm|stale|changes]]`.
 
+use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;
 use quorate_sim::{Scenario, mutants, run};
 
@@ -9,9 +10,14 @@ fn main() {
     let only = std::env::args().nth(2).unwrap_or_default();
     let storm = std::env::args().nth(3).is_some_and(|word| word == "storm");
     let stale = std::env::args().nth(3).is_some_and(|word| word == "stale");
+    let changes = std::env::args().nth(3).is_some_and(|word| word == "changes");
     let draw = |seed| {
         let scenario = Scenario::from_seed(seed);
-        if stale {
+        if changes {
+            let protocols = ProtocolKind::ALL.len() as u64;
+            let protocol = usize::try_from(seed % protocols).expect("few");
+            scenario.running(ProtocolKind::ALL[protocol]).short().with_changes()
+        } else if stale {
             let mut scenario = scenario.with_faulty(Behaviour::StaleLeader);
             scenario.conditions.loss_percent = 20;
             scenario

@@ -1,6 +1,6 @@
-//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000
-//! [calm|twins|storm|changes] [show]`; or tells what happens in a scenario from a file: `... --example
-//! seeds -- FILE.toml`.
+//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000 [KIND]
+//! [show]`, where a kind is calm, twins, storm, changes, long-changes or harsh-changes; or tells what
+//! happens in a scenario from a file: `... --example seeds -- FILE.toml`.
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::world::World;
@@ -21,7 +21,11 @@ fn main() {
     let draw = |seed| match kind.as_str() {
         "calm" => Scenario::calm(seed, 4),
         "storm" => Scenario::from_seed(seed).with_twins().with_storm(),
-        "changes" => changing(seed),
+        "changes" => turning(seed).short().with_changes(),
+        "long-changes" => turning(seed).with_changes(),
+        "harsh-changes" => {
+            turning(seed).short().with_retention().with_storm().with_learner().with_changes()
+        }
         "twins" => Scenario::from_seed(seed).with_twins(),
         _ => Scenario::from_seed(seed),
     };
@@ -43,11 +47,11 @@ fn main() {
     println!("{} seeds, {failed} failed, {heights} heights, {events} events", reports.len());
 }
 
-/// A seed that may change its committee, with each protocol in turn.
-fn changing(seed: u64) -> Scenario {
+/// A seed with each protocol in turn.
+fn turning(seed: u64) -> Scenario {
     let protocols = ProtocolKind::ALL.len() as u64;
     let protocol = usize::try_from(seed % protocols).expect("few");
-    Scenario::from_seed(seed).running(ProtocolKind::ALL[protocol]).short().with_changes()
+    Scenario::from_seed(seed).running(ProtocolKind::ALL[protocol])
 }
 
 /// Runs one scenario, line by line.

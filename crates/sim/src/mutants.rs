@@ -6,7 +6,7 @@ pub use quorate_crypto::mutants::Mutant;
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor; those of payments under [`crate::payments`]. The others are about keys and
 /// shares that no scenario forges.
-pub const ALL: [Mutant; 91] = [
+pub const ALL: [Mutant; 97] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -61,6 +61,12 @@ pub const ALL: [Mutant; 91] = [
     Mutant::WallClockOnce,
     Mutant::DeliverBeyondStop,
     Mutant::SignAfterStop,
+    Mutant::LadenAfterStop,
+    Mutant::FollowTheStop,
+    Mutant::ProposeBeyondStop,
+    Mutant::EpochFromZero,
+    Mutant::StopUnchecked,
+    Mutant::HandOverUnrecorded,
     Mutant::RecoverFormerEpoch,
     Mutant::HandOverOtherHeader,
     Mutant::SkipSync,

@@ -156,7 +156,7 @@ fn check_fast(certificate: &SlotCertificate, verifier: &Verifier) -> Result<(), 
 fn check_view_change(change: &ViewChange, verifier: &Verifier) -> Result<(), Rejected> {
     fresh(change.view, verifier)?;
     let digest = change.digest();
-    let statement = verifier.statement(Kind::ViewChange, &digest);
+    let statement = verifier.statement(Kind::ViewChange, &change.signed_content());
     verifier.check_alone(change.signer, &statement, &change.signature, "a view change")?;
     let name = (change.signer, digest);
     verifier.check_change_once(change.view, name, || check_evidence(change, verifier))
@@ -225,7 +225,7 @@ fn check_prepared_value(
 fn check_new_view(new_view: &NewView, verifier: &Verifier) -> Result<(), Rejected> {
     fresh(new_view.view, verifier)?;
     let committee = verifier.committee();
-    let statement = verifier.statement(Kind::NewView, &new_view.digest());
+    let statement = verifier.statement(Kind::NewView, &new_view.signed_content());
     let signer = primary(new_view.view, committee.size());
     verifier.check_alone(signer, &statement, &new_view.signature, "a new view")?;
     let ascending = new_view.changes.windows(2).all(|pair| pair[0].0 < pair[1].0);

@@ -113,7 +113,7 @@ pub struct ViewChange {
     pub stable: Option<CheckpointCertificate>,
     /// Its evidence of slots after that checkpoint (`P`), ascending by slot, each once.
     pub slots: Vec<SlotReport>,
-    /// Signature by the signer's proposal key, over [`ViewChange::digest`].
+    /// Signature by the signer's proposal key, over [`ViewChange::signed_content`].
     pub signature: Vec<u8>,
 }
 
@@ -123,6 +123,13 @@ impl ViewChange {
     pub fn digest(&self) -> Digest {
         let content = encode(&(self.view, self.signer, &self.stable, &self.slots));
         hash_parts("quorate v1 view change", &[&content])
+    }
+
+    /// What the signature covers (★): the digest has the view too, but whoever is shown a statement
+    /// without its report sees the view beside the digest alone.
+    #[must_use]
+    pub fn signed_content(&self) -> (View, Digest) {
+        (self.view, self.digest())
     }
 
     /// Height of its stable checkpoint; before the first, the one before its epoch (★).
@@ -183,6 +190,12 @@ impl NewView {
     #[must_use]
     pub fn digest(&self) -> Digest {
         hash_parts("quorate v1 new view", &[&encode(&(self.view, &self.changes))])
+    }
+
+    /// What the signature covers, as [`ViewChange::signed_content`].
+    #[must_use]
+    pub fn signed_content(&self) -> (View, Digest) {
+        (self.view, self.digest())
     }
 }
 

@@ -67,7 +67,7 @@ impl Windowed {
             slots: slots.collect(),
             signature: Vec::new(),
         };
-        let statement = self.verifier.statement(Kind::ViewChange, &change.digest());
+        let statement = self.verifier.statement(Kind::ViewChange, &change.signed_content());
         change.signature = self.sign_alone(&statement);
         change
     }
@@ -240,7 +240,7 @@ impl Windowed {
         if let Some(changes) = names.filter(|_| self.is_primary() && !led) {
             self.changes.led = Some(self.view);
             let mut new_view = NewView { view: self.view, changes, signature: Vec::new() };
-            let statement = self.verifier.statement(Kind::NewView, &new_view.digest());
+            let statement = self.verifier.statement(Kind::NewView, &new_view.signed_content());
             new_view.signature = self.sign_alone(&statement);
             self.send(Recipients::All, Message::NewView(new_view.clone()));
             self.on_new_view(now, new_view);

@@ -7,7 +7,7 @@ use crate::primary_delay::PrimaryDelay;
 use crate::{Message, ReplicaConfig, Settings};
 use quorate_consensus::Input;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::machine::ReadItem;
+use quorate_types::machine::{ReadItem, Record, RecordKind};
 use quorate_types::{Body, BodyRef, Effect, Peer, Recipients, ReplicaId, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,9 +55,13 @@ impl Replica {
         }
     }
 
-    /// Something new is durable, and so the incarnation before it: own bodies may leave.
+    /// Something new is durable, and so the incarnation before it: own bodies may leave. So is what
+    /// was let go of an epoch before; ★ nothing is promised about bodies before a record says so.
     pub(super) fn start(&mut self) {
         self.started = true;
+        if let Some(bytes) = self.start_in_epoch.take() {
+            self.effect(Effect::Persist(Record { kind: RecordKind::Incarnation, bytes }));
+        }
         for body in std::mem::take(&mut self.unsent) {
             self.disseminate(&body);
         }

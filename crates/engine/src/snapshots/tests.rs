@@ -4,10 +4,11 @@ use super::{
     ASK_AGAIN, CHUNK_RETRY, Offered, PER_MEMBER_MAX, SILENCE_MAX, SnapshotFetch, SnapshotSync,
     Taken,
 };
-use crate::testing::committee;
+use crate::EpochStart;
+use crate::testing::{committee, signed_change, signed_hand_over, weighted};
 use bytes::Bytes;
 use quorate_crypto::{Digest, hash};
-use quorate_types::{Header, Height, Manifest, ReplicaId, Time};
+use quorate_types::{HandOver, HandedOver, Header, Height, Manifest, ReplicaId, Time};
 
 type Check = Result<(), String>;
 
@@ -33,7 +34,7 @@ fn offered(height: u64, operations: u64, chunks: u32) -> Offered {
 
 /// One of four members, with nothing executed, that has asked everybody.
 fn asking() -> SnapshotSync {
-    let mut sync = SnapshotSync::new(committee());
+    let mut sync = SnapshotSync::new(committee(), EpochStart::default());
     sync.start(Time(0));
     assert_eq!(sync.due(Time(0), Height(0)), [SnapshotFetch::Name(Height(0))]);
     sync
@@ -88,6 +89,33 @@ fn no_wrong_chunk_is_kept() -> Check {
 #[test]
 fn too_few_vouch_for_nothing() {
     nothing_is_installed_that_too_few_vouch_for().unwrap();
+}
+
+/// Epoch 1 ended with member 1 weighing as much as all others together; in this one all are alike.
+/// Its word is enough for the state that was handed over, and for no other.
+#[test]
+fn who_had_a_voice_vouches_for_the_state_that_an_epoch_began_with() {
+    let border = offered(64, 1, 0);
+    let header = border.manifest.header;
+    let content = HandOver { height: header.height, root: header.root(), ..HandOver::default() };
+    let file = signed_change(1, 9).change.file;
+    let step = HandedOver { signed: signed_hand_over(content), header, file };
+    let start = EpochStart::after(committee().network(), &[step]);
+    let begun = |start: EpochStart| {
+        let mut sync = SnapshotSync::new(committee(), start);
+        sync.start(Time(0));
+        sync.due(Time(0), Height(0));
+        sync
+    };
+    let mut sync = begun(start.clone().of(&weighted(&[1, 3, 1, 1])));
+    name(&mut sync, 0, &border);
+    name(&mut sync, 1, &offered(65, 1, 0));
+    assert!(sync.install().is_none(), "one of another height, and a light one's word");
+    name(&mut sync, 1, &border);
+    assert_eq!(sync.install().map(|it| it.manifest.header), Some(header));
+    let mut unknown = begun(start);
+    name(&mut unknown, 1, &border);
+    assert!(unknown.install().is_none(), "nobody is known to have had a voice");
 }
 
 #[test]
@@ -370,7 +398,7 @@ fn what_nobody_asked_for_is_dropped() {
 /// not have are released.
 #[test]
 fn a_fetch_that_was_cut_short_goes_on() {
-    let mut sync = SnapshotSync::new(committee());
+    let mut sync = SnapshotSync::new(committee(), EpochStart::default());
     let here = [0, 2, 3].map(|index| hash(&content(index)));
     let useless = hash(b"of an older snapshot");
     sync.recover([&here[..], &[useless]].concat());

@@ -143,19 +143,25 @@ impl Net {
         Some(ExecutedUpTo { header: step.header, decided, operations: 0, recent: Vec::new() })
     }
 
-    /// Starts a member in the epoch that was handed over to, on this disk.
-    pub(crate) fn begin(&mut self, id: usize, handed: &HandedOver, recovery: Recovery) {
+    /// A member's replica in the epoch that was handed over to, which waits for its disk.
+    pub(crate) fn starting(&self, id: usize, handed: &HandedOver) -> Replica {
         let next = handed.check(&committee(), KeyCache::Off).expect("a quorum handed over");
         let start = EpochStart::after(next.network(), std::slice::from_ref(handed));
         let mut settings = Settings::default();
         settings.agree(&handed.file.settings).expect("known settings");
         let verifier = Arc::new(Verifier::starting(Arc::new(next), &settings, start));
+        let config = self.members[id].replica.config().clone();
+        Replica::new(ReplicaConfig { verifier, settings, ..config })
+    }
+
+    /// Starts a member in the epoch that was handed over to, on this disk.
+    pub(crate) fn begin(&mut self, id: usize, handed: &HandedOver, recovery: Recovery) {
+        let replica = self.starting(id, handed);
         self.begun_with = Some(handed.clone());
         self.end_process(id);
         let member = &mut self.members[id];
-        let config = member.replica.config().clone();
-        member.verifier = Arc::clone(&verifier);
-        member.replica = Replica::new(ReplicaConfig { verifier, settings, ..config });
+        member.verifier = Arc::clone(&replica.config().verifier);
+        member.replica = replica;
         member.handed.clear();
         member.replica.handle(self.now, Event::Recovered(Box::new(recovery)));
         self.drain(id);

@@ -244,7 +244,7 @@ fn far_slot(pen: &Pen<'_>, proposed: &PrePrepare, rng: &mut Rng) -> Statement {
 }
 
 pub(super) fn resign(pen: &Pen<'_>, mut change: ViewChange) -> Statement {
-    let statement = pen.verifier.statement(Kind::ViewChange, &change.digest());
+    let statement = pen.verifier.statement(Kind::ViewChange, &change.signed_content());
     change.signature = pen.sign_alone(&statement);
     Statement::ViewChange(Box::new(change))
 }
@@ -265,7 +265,7 @@ pub(super) fn signed_again(pen: &Pen<'_>, said: Statement) -> Statement {
 }
 
 pub(super) fn sign_new_view(pen: &Pen<'_>, mut new_view: NewView) -> NewView {
-    let statement = pen.verifier.statement(Kind::NewView, &new_view.digest());
+    let statement = pen.verifier.statement(Kind::NewView, &new_view.signed_content());
     new_view.signature = pen.sign_alone(&statement);
     new_view
 }

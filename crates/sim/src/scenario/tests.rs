@@ -212,6 +212,7 @@ fn every_protocol_goes_on_from_every_other() {
     for (seed, before) in (0..).zip(ProtocolKind::ALL) {
         for after in ProtocolKind::ALL {
             let mut scenario = Scenario::calm(seed, 4).running(before);
+            scenario.scheme = SchemeKind::Stub;
             let change = PlannedChange::of(&scenario, Duration::from_millis(300));
             scenario.changes.push(change.to_protocol(after));
             let report = run(&scenario);

@@ -23,6 +23,8 @@ pub(crate) struct EpochConfig {
     pub(crate) committee: Arc<Committee>,
     /// Settings that its members agree on, with those that are each host's own.
     pub(crate) settings: Settings,
+    /// Committee of the epoch before, if it is not the first.
+    ended: Option<Arc<Committee>>,
     /// Hand-overs from the first epoch to this one.
     pub(crate) steps: Vec<Arc<HandedOver>>,
     /// Members' keys, by their index here.
@@ -40,7 +42,8 @@ impl EpochConfig {
         hosts: &[IdentityKey],
     ) -> Self {
         let seats = hosts.iter().map(|identity| committee.find(identity)).collect();
-        Self { committee, settings: scenario.settings.clone(), steps: Vec::new(), keys, seats }
+        let (settings, steps) = (scenario.settings.clone(), Vec::new());
+        Self { committee, settings, ended: None, steps, keys, seats }
     }
 
     /// The epoch that a step leads to from this one, with its members' keys.
@@ -58,7 +61,8 @@ impl EpochConfig {
         let mut settings = self.settings.clone();
         settings.agree(&step.file.settings).expect("members checked the settings");
         let steps = self.steps.iter().chain([step]).cloned().collect();
-        Ok(Self { committee, settings, steps, keys, seats })
+        let ended = Some(Arc::clone(&self.committee));
+        Ok(Self { committee, settings, ended, steps, keys, seats })
     }
 
     /// Checks that this epoch ends so.
@@ -95,7 +99,8 @@ impl EpochConfig {
     /// How it began.
     pub(crate) fn start(&self) -> EpochStart {
         let steps: Vec<HandedOver> = self.steps.iter().map(|step| (**step).clone()).collect();
-        EpochStart::after(self.committee.network(), &steps)
+        let start = EpochStart::after(self.committee.network(), &steps);
+        self.ended.iter().fold(start, |start, ended| start.of(ended))
     }
 
     /// The last height before it.

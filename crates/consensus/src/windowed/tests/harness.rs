@@ -443,7 +443,7 @@ pub(super) fn signed_change(
     let identity = keys(signer).identity;
     let (view, signer) = (View(view), ReplicaId(u16::from(signer)));
     let mut change = ViewChange { view, signer, stable, slots, signature: Vec::new() };
-    let statement = verifier.statement(Kind::ViewChange, &change.digest());
+    let statement = verifier.statement(Kind::ViewChange, &change.signed_content());
     change.signature = identity.sign(&statement).0.to_vec();
     change
 }
@@ -472,7 +472,7 @@ pub(super) fn signed_new_view(
     changes: Vec<(ReplicaId, quorate_crypto::Digest)>,
 ) -> Message {
     let mut new_view = NewView { view: View(view), changes, signature: Vec::new() };
-    let statement = verifier.statement(Kind::NewView, &new_view.digest());
+    let statement = verifier.statement(Kind::NewView, &new_view.signed_content());
     new_view.signature = keys(signer).identity.sign(&statement).0.to_vec();
     Message::NewView(new_view)
 }

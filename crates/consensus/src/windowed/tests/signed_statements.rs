@@ -36,6 +36,17 @@ fn signed_messages(verifier: &Verifier) -> Vec<(Message, u8, u8, Statement)> {
     ]
 }
 
+/// The statement, said to be of another view: its signer would seem to have left views that it
+/// never saw.
+fn in_another_view(statement: Statement) -> Option<Statement> {
+    let view = View(1 << 40);
+    match statement {
+        Statement::ViewChange { digest, .. } => Some(Statement::ViewChange { view, digest }),
+        Statement::NewView { digest, .. } => Some(Statement::NewView { view, digest }),
+        _ => None,
+    }
+}
+
 /// ★ Nobody but its signer can have made a statement: not under another name, nor of another value.
 #[test]
 fn a_signed_message_shows_its_signers_statement() {
@@ -50,8 +61,9 @@ fn a_signed_message_shows_its_signers_statement() {
         assert!(is_refused(signed.check(ReplicaId(0), &verifier)), "{statement}");
         assert_eq!(signed.check(ReplicaId(4), &verifier), Err(Rejected::NotAMember));
         let messages = signed_messages(&verifier);
-        for (.., other) in messages.iter().filter(|(.., other)| *other != statement) {
-            let forged = SignedStatement { statement: *other, ..signed.clone() };
+        let others = messages.iter().map(|(.., other)| *other).filter(|other| *other != statement);
+        for other in others.chain(in_another_view(statement)) {
+            let forged = SignedStatement { statement: other, ..signed.clone() };
             assert!(is_refused(forged.check(signer, &verifier)), "{statement}, {other}");
         }
     }

@@ -1,5 +1,6 @@
 //! The next epoch, from what was handed over.
 
+use super::effects;
 use crate::epoch_start::EpochStart;
 use crate::testing::net::{ALL, Net};
 use crate::testing::{
@@ -108,6 +109,53 @@ fn without_the_state_it_fetches_a_snapshot() {
     }));
 }
 
+/// ★ Power fails when the record of the first start of an epoch is on disk, and the bodies of the one
+/// before still are, too: they are let go again. Once a body of this epoch is stored, none is.
+fn check_former_bodies_are_let_go_until_they_are_gone() {
+    let (net, _) = begun((ProtocolKind::Jolteon, ProtocolKind::Pbft));
+    let step = net.begun_with.clone().expect("the second epoch");
+    let disk = net.disk(1);
+    let restarted = |recovery: &Recovery| {
+        let mut replica = net.starting(1, &step);
+        replica.handle(net.now, Event::Recovered(Box::new(recovery.clone())));
+        replica
+    };
+    let is_release = |effect: &Effect<Message>| matches!(effect, Effect::Release(_));
+    let start_of = |effects: &[Effect<Message>]| {
+        let records = effects.iter().filter_map(|effect| match effect {
+            Effect::Persist(record) if record.kind == RecordKind::Incarnation => {
+                Some(record.bytes.clone())
+            }
+            _ => None,
+        });
+        records.last()
+    };
+    assert!(!disk.bodies.is_empty(), "bodies of the first epoch");
+    let mut first = restarted(&Recovery { incarnation: None, ..disk.clone() });
+    let before = effects(&mut first);
+    let on_disk = Recovery { incarnation: start_of(&before), ..disk.clone() };
+    let again = effects(&mut restarted(&on_disk));
+    assert!(before.iter().any(is_release) && again.iter().any(is_release));
+    let body = crate::testing::body(1, crate::testing::FIRST, 10);
+    first.handle(net.now, Event::Stored(body.reference));
+    let stored = Recovery { incarnation: start_of(&effects(&mut first)), ..disk };
+    assert!(stored.incarnation.is_some(), "the record is of this epoch now");
+    assert!(!effects(&mut restarted(&stored)).iter().any(is_release), "they are promised about");
+}
+
+#[test]
+fn former_bodies_are_let_go_until_they_are_gone() {
+    check_former_bodies_are_let_go_until_they_are_gone();
+}
+
+#[test]
+fn former_bodies_taken_for_gone_are_noticed() {
+    assert_noticed(
+        Mutant::FormerBodiesForgotten,
+        check_former_bodies_are_let_go_until_they_are_gone,
+    );
+}
+
 /// The hand-overs of other epochs, and records that name none, are no promises of this one.
 #[test]
 fn what_is_of_no_epoch_before_stays() {
@@ -193,11 +241,11 @@ fn bodies_of_the_epoch_before_are_let_go_once() {
         }
         (number.expect("each start has one"), released)
     };
-    let former = Bytes::copy_from_slice(&7_u64.to_le_bytes());
-    let (first, released) = begin(Some(former));
+    let (number, released) = begin(Some(Bytes::copy_from_slice(&7_u64.to_le_bytes())));
     assert_eq!(released, [(last, vec![name])]);
-    assert_eq!((first.len(), &first[..8]), (40, &8_u64.to_le_bytes()[..]));
-    let (second, released) = begin(Some(first));
+    assert_eq!(number, 8_u64.to_le_bytes()[..]);
+    let in_epoch = [&8_u64.to_le_bytes()[..], &verifier.committee().epoch_id().0].concat();
+    let (number, released) = begin(Some(in_epoch.into()));
     assert!(released.is_empty(), "they are this epoch's");
-    assert_eq!(second[..8], 9_u64.to_le_bytes());
+    assert_eq!(number[..8], 9_u64.to_le_bytes());
 }

@@ -448,7 +448,7 @@ fn a_member_that_hears_of_signatures_it_did_not_make_stops() {
         slots: Vec::new(),
         signature: Vec::new(),
     };
-    let statement = verifier.consensus().statement(Kind::ViewChange, &change.digest());
+    let statement = verifier.consensus().statement(Kind::ViewChange, &change.signed_content());
     change.signature = identity(3).sign(&statement).0.to_vec();
     let proposal = windowed::Proposal { view: View(1), slot: Height(1), digest: Digest::ZERO };
     let statement = verifier.consensus().statement(Kind::Prepare, &proposal);
