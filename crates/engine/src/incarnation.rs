@@ -40,7 +40,8 @@ impl Replica {
     /// Bodies that were stored in an epoch before are let go: what was ordered there is executed,
     /// and what was not, its authors are asked for again.
     ///
-    /// ★ They are let go again at each start until something that was stored behind that is durable.
+    /// ★ They are let go again at each start until something that was stored behind that is
+    /// durable.
     pub(crate) fn begin_incarnation(&mut self, recovery: &mut Recovery) -> u64 {
         let (id, verifier) = (self.config().id, &self.config().verifier);
         let epoch = verifier.start().follows().then(|| verifier.committee().epoch_id());

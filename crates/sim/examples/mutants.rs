@@ -1,5 +1,5 @@
-//! For every rule that can be left out, the first seed whose oracles notice:
-//! `cargo run --release -p quorate-sim --features mutants --example mutants -- 200 [NAME [storm|stale|changes]]`.
+//! For every rule that can be left out, the first seed whose oracles notice: `cargo run --release
+//! -p quorate-sim --features mutants --example mutants -- 200 [NAME [storm|stale|changes]]`.
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;

@@ -1,6 +1,6 @@
 //! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000 [KIND]
-//! [show]`, where a kind is calm, twins, storm, changes, long-changes or harsh-changes; or tells what
-//! happens in a scenario from a file: `... --example seeds -- FILE.toml`.
+//! [show]`, where a kind is calm, twins, storm, changes, long-changes or harsh-changes; or tells
+//! what happens in a scenario from a file: `... --example seeds -- FILE.toml`.
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::world::World;

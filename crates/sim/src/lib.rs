@@ -11,7 +11,6 @@
 
 pub mod byzantine;
 pub mod campaign;
-pub mod changes;
 pub mod crash_points;
 pub mod faults;
 mod forms;

@@ -69,7 +69,7 @@ pub enum Observation<'a> {
     HandedOver {
         /// Replica that this is about.
         replica: ReplicaId,
-        /// The epoch.
+        /// Number of the epoch that it ends.
         ended: Epoch,
         /// What the next one begins with.
         content: &'a HandOver,

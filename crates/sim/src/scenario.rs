@@ -1,10 +1,11 @@
 //! Everything that a run depends on, drawn from one seed.
 
+pub mod changes;
 pub(crate) mod text;
 mod weights;
 
+use self::changes::PlannedChange;
 use crate::byzantine::Behaviour;
-use crate::changes::{self, PlannedChange};
 use crate::faults::{self, Fault, Schedule};
 use crate::forms;
 use crate::mutants::Mutant;

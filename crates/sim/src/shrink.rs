@@ -9,11 +9,11 @@
 //! and none touches the time that progress is given.
 
 use crate::byzantine::Behaviour;
-use crate::changes::PlannedChange;
 use crate::faults::Fault;
 use crate::network::Conditions;
 use crate::run::{Failure, Report, run};
 use crate::scenario::Scenario;
+use crate::scenario::changes::PlannedChange;
 use quorate_crypto::SchemeKind;
 use quorate_types::Weights;
 use std::fmt;

@@ -3,8 +3,8 @@
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;
-use quorate_sim::changes::PlannedChange;
 use quorate_sim::faults::Fault;
+use quorate_sim::scenario::changes::PlannedChange;
 use quorate_sim::{Report, Scenario, run, run_many};
 use quorate_types::{Time, Weights};
 use std::time::Duration;
@@ -109,7 +109,8 @@ fn who_slept_through_two_epochs_follows() {
             scenario.schedule.push((Time(100_000), Fault::Crash { host, down: 5_500 * MS }));
         }
         scenario.changes.push(to(&scenario, 300 * MS, &[1, 2, 3, 0]));
-        let other = to(&scenario, 1_200 * MS, &[3, 2, 1, 0]).to_protocol(ProtocolKind::HotStuff);
+        let mut other = to(&scenario, 1_200 * MS, &[3, 2, 1, 0]);
+        other.settings.protocol = ProtocolKind::HotStuff.to_string();
         scenario.changes.push(other);
         goes_through(3, &scenario);
     }

@@ -7,10 +7,10 @@
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;
-use quorate_sim::changes::PlannedChange;
 use quorate_sim::faults::Fault;
 use quorate_sim::mutants::Active;
 use quorate_sim::mutants::Mutant;
+use quorate_sim::scenario::changes::PlannedChange;
 use quorate_sim::shrink::{Size, file_of, shrink};
 use quorate_sim::twins::{Ground, Plan, PlanFile, PlanSize, run_plan, run_plans, shrink_plan};
 use quorate_sim::{Scenario, payments, run};

@@ -213,8 +213,9 @@ fn every_protocol_goes_on_from_every_other() {
         for after in ProtocolKind::ALL {
             let mut scenario = Scenario::calm(seed, 4).running(before);
             scenario.scheme = SchemeKind::Stub;
-            let change = PlannedChange::of(&scenario, Duration::from_millis(300));
-            scenario.changes.push(change.to_protocol(after));
+            let mut change = PlannedChange::of(&scenario, Duration::from_millis(300));
+            change.settings.protocol = after.to_string();
+            scenario.changes.push(change);
             let report = run(&scenario);
             assert_eq!(report.epochs, 2, "{before} to {after}: {report:?}");
             passes(&report);

@@ -1,8 +1,8 @@
 //! Epochs of a world's network: what a host in one of them goes by, and the changes that clients
 //! bring.
 
-use crate::changes::PlannedChange;
 use crate::scenario::Scenario;
+use crate::scenario::changes::PlannedChange;
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentityKey, KeyCache, KeyFile, SchemeKind};
 use quorate_deterministic::{Rng, genesis};

@@ -109,8 +109,8 @@ fn without_the_state_it_fetches_a_snapshot() {
     }));
 }
 
-/// ★ Power fails when the record of the first start of an epoch is on disk, and the bodies of the one
-/// before still are, too: they are let go again. Once a body of this epoch is stored, none is.
+/// ★ Power fails when the record of the first start of an epoch is on disk, and the bodies of the
+/// one before still are, too: they are let go again. Once a body of this epoch is stored, none is.
 fn check_former_bodies_are_let_go_until_they_are_gone() {
     let (net, _) = begun((ProtocolKind::Jolteon, ProtocolKind::Pbft));
     let step = net.begun_with.clone().expect("the second epoch");

@@ -1,9 +1,9 @@
 //! Changes of committee in a scenario: the next epoch's members, weights and settings, and when a
 //! client brings them.
 
+use super::Scenario;
 use crate::byzantine::Behaviour;
 use crate::forms;
-use crate::scenario::Scenario;
 use quorate_deterministic::Rng;
 use quorate_engine::{Availability as Proof, ProtocolKind, Settings};
 use quorate_types::{AgreedSettings, Weights, as_text};
@@ -50,13 +50,6 @@ impl PlannedChange {
             crashes: Vec::new(),
             settings: scenario.settings.agreed(),
         }
-    }
-
-    /// To a committee that runs this protocol.
-    #[must_use]
-    pub fn to_protocol(mut self, protocol: ProtocolKind) -> Self {
-        self.settings.protocol = protocol.to_string();
-        self
     }
 
     /// Without other hosts than the first ones, all of whom weigh the same.
