@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// identity key, 8 hexadecimal digits or more. Those that are added have the indices behind.
 /// Whoever stays keeps its place in the order, and moves up for those that leave.
 ///
-/// FILE is a member's public entry as `quorate keys show` prints it, a [[members]] table, with its
+/// FILE is a member's public entry as `quorate keys show` prints it, a table of `members`, with its
 /// address in the place of host:port. One that replaces a member has its weight, and its address if
 /// its own is left open. Threshold keys are of a whole committee: with `bls-threshold` all members
 /// are replaced at once, and --groups names the file with the groups' keys.
@@ -46,7 +46,7 @@ pub(super) struct Options {
     /// Give a member another address; may be repeated
     #[arg(long, value_name = "WHO=HOST:PORT", value_parser = assignment)]
     address: Vec<(String, String)>,
-    /// Set what members agree on, as under [settings] of a committee file; may be repeated
+    /// Set what members agree on, as under `settings` in a committee file; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
     /// Order by another protocol: short for --set protocol=P
@@ -55,7 +55,7 @@ pub(super) struct Options {
     /// Vote with another scheme: ed25519, bls or bls-threshold
     #[arg(long, value_name = "S", value_parser = crate::commands::committee_scheme)]
     scheme: Option<SchemeKind>,
-    /// Take the keys of [groups] from FILE: the committee file that `quorate keys dkg` wrote
+    /// Take the keys of the groups from FILE: the committee file that `quorate keys dkg` wrote
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
     /// Number of members more than faults alone ask for
