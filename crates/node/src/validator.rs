@@ -200,7 +200,7 @@ impl Validator {
         let (failed, failures) = unbounded();
         let shown = origin.shown(&stores);
         let last = stores.recovery.executed.as_ref().map(|executed| &executed.header);
-        let succession = Succession::new(origin, last, Arc::clone(&shown.status));
+        let succession = Succession::new(origin, last, &shown);
         let threads = Threads { failed, stopping: Arc::default(), handles: Vec::new() };
         let mut validator = Self {
             id: origin.id,

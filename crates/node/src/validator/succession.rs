@@ -5,26 +5,30 @@
 //! * The same, and this host is no member of the next: it serves until a quorum of that has the
 //!   state, and then goes on as a learner.
 //! * The own replica is not there, and a member in a later epoch shows how this one ended: on after
-//!   a view timeout, to fetch a snapshot there.
+//!   a view timeout, to fetch a snapshot there; later while a member that leaves is connected, which
+//!   serves this epoch, for those that have the state may be too few in the next to vouch for it.
 
 use super::origin::Origin;
 use crate::NodeError;
 use crate::epochs::Epochs;
+use crate::http::Shown;
 use crate::machine::ShownStatus;
 use crate::tls::Dialer;
-use crate::transport::Limits;
 use crate::transport::hello::{Ended, Hello, TurnedAway};
 use crate::transport::outbound::{OnLater, dial};
+use crate::transport::{Limits, Network};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyCache};
-use quorate_types::{Committee, HandedOver, Header, Height, Lane, ReplicaId};
+use quorate_types::{Committee, CommitteeFile, HandedOver, Header, Height, Lane, ReplicaId};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
 /// Time between two rounds of asking the next members whether they have begun.
 const ASK_EVERY: Duration = Duration::from_millis(500);
+/// View timeouts for which a host stays that is served by members who leave.
+const SERVED_TIMEOUTS: u32 = 60;
 
 /// Word of the end of an epoch.
 #[derive(Debug)]
@@ -43,8 +47,9 @@ pub(super) struct Succession {
     identity: IdentitySecret,
     /// Since when what is known here of the epoch is known.
     trust: Trust,
-    /// How long the own replica may take once others have gone on.
-    patience: Duration,
+    network: Arc<Network>,
+    /// View timeout: how long the own replica may take once others have gone on.
+    timeout: Duration,
     sender: Sender<News>,
     pub(super) news: Receiver<News>,
     /// How the epoch ended, and since when that is known.
@@ -101,13 +106,14 @@ struct Awaited {
 impl Succession {
     /// Of a validator whose state ends with this header, if it has one, and that shows its progress
     /// there.
-    pub(super) fn new(origin: &Origin, last: Option<&Header>, status: ShownStatus) -> Self {
+    pub(super) fn new(origin: &Origin, last: Option<&Header>, shown: &Shown) -> Self {
         let (sender, news) = unbounded();
         Self {
             epochs: Arc::clone(&origin.epochs),
             identity: origin.keys.identity.clone(),
-            trust: Trust::new(origin, last, status),
-            patience: origin.config.replica.timeout(),
+            trust: Trust::new(origin, last, Arc::clone(&shown.status)),
+            network: Arc::clone(&shown.network),
+            timeout: origin.config.replica.timeout(),
             sender,
             news,
             step: None,
@@ -176,7 +182,7 @@ impl Succession {
     pub(super) fn due(&mut self, runtime: &Runtime) -> Option<HandedOver> {
         let (step, since) = self.step.as_ref()?;
         if !self.is_own {
-            return (since.elapsed() >= self.patience).then(|| step.clone());
+            return (since.elapsed() >= self.patience(step)).then(|| step.clone());
         }
         if !self.leaves(step) {
             return Some(step.clone());
@@ -191,17 +197,26 @@ impl Succession {
     /// Longest time until [`Succession::due`] may have something that nothing tells of.
     pub(super) fn pause(&self) -> Duration {
         match &self.step {
-            Some((_, since)) if !self.is_own => self.patience.saturating_sub(since.elapsed()),
+            Some(_) if !self.is_own => self.timeout / 4,
             _ => Duration::from_secs(3_600),
         }
     }
 
-    /// A member that is none of the next committee.
+    /// How long the own replica may take.
+    fn patience(&self, step: &HandedOver) -> Duration {
+        let committee = self.epochs.committee();
+        let leaves = |member: &ReplicaId| {
+            committee.identity(*member).is_some_and(|key| !is_member(&step.file, key))
+        };
+        let mut leavers = committee.members().filter(leaves);
+        let is_served = leavers.any(|leaver| self.network.reaches_directly(leaver));
+        self.timeout * if is_served { SERVED_TIMEOUTS } else { 1 }
+    }
+
+    /// Returns `true` if this host is a member, and none of the next committee.
     fn leaves(&self, step: &HandedOver) -> bool {
         let own = self.identity.public();
-        let is_next = |key: &str| key.parse::<IdentityKey>().is_ok_and(|key| key == own);
-        let stays = step.file.members.iter().any(|member| is_next(&member.identity));
-        self.epochs.committee().find(&own).is_some() && !stays
+        self.epochs.committee().find(&own).is_some() && !is_member(&step.file, &own)
     }
 
     /// Asks the next members, again and again, whether they have begun.
@@ -245,6 +260,11 @@ impl Succession {
         let mut epochs = Epochs::clone(&self.epochs);
         epochs.begin(step)
     }
+}
+
+fn is_member(file: &CommitteeFile, key: &IdentityKey) -> bool {
+    let is_it = |text: &str| text.parse::<IdentityKey>().is_ok_and(|other| other == *key);
+    file.members.iter().any(|member| is_it(&member.identity))
 }
 
 /// Whether one of the next members has begun its epoch.
