@@ -6,7 +6,7 @@
 //!   state, and then goes on as a learner.
 //! * The own replica is not there, and a member in a later epoch shows how this one ended: on after
 //!   a view timeout, to fetch a snapshot there; later while a member that leaves is connected, which
-//!   serves this epoch, for those that have the state may be too few in the next to vouch for it.
+//!   serves this epoch: those that have the state may be too few in the next to vouch for it.
 
 use super::origin::Origin;
 use crate::NodeError;
