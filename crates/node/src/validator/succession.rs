@@ -5,7 +5,7 @@
 //! * The same, and this host is no member of the next: it serves until a quorum of that has the
 //!   state, and then goes on as a learner.
 //! * The own replica is not there, and a member in a later epoch shows how this one ended: on after
-//!   a view timeout, to fetch a snapshot there; later while a member that leaves is connected, which
+//!   a view timeout, to fetch a snapshot there; later while a member that leaves is connected, and
 //!   serves this epoch: those that have the state may be too few in the next to vouch for it.
 
 use super::origin::Origin;
