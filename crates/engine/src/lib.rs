@@ -24,7 +24,6 @@ mod flow;
 mod frames;
 mod hand_overs;
 pub mod host;
-mod incarnation;
 mod latency;
 mod mempool;
 pub mod message;

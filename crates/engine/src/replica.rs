@@ -16,9 +16,12 @@ mod executing;
 mod handing_over;
 mod occupancy;
 mod proposing;
+mod starting;
+mod status;
 mod timers;
 mod witnesses;
 
+pub use status::{Status, SyncStatus};
 pub use timers::Timer;
 use witnesses::ProtocolRecords;
 
@@ -31,10 +34,10 @@ use crate::checkpoints::Checkpoints;
 use crate::contributions::Contributions;
 use crate::execution::Execution;
 use crate::hand_overs::HandOvers;
-use crate::latency::{Latencies, LatencyCounts};
+use crate::latency::Latencies;
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
-use crate::own_signatures::{OwnSignatures, WitnessStatus};
+use crate::own_signatures::OwnSignatures;
 use crate::primary_delay::PrimaryDelay;
 use crate::queries::PendingQueries;
 use crate::refusals::{Refusal, RefusalCounts};
@@ -46,20 +49,17 @@ use crate::sync::BlockSync;
 use crate::{EvidenceLog, Incoming, Message, ReplicaConfig};
 use bytes::Bytes;
 use quorate_consensus::{
-    self as consensus, IgnoredCounts, Input, Misbehaviour, MisbehaviourLog, Output, ProposeRequest,
-    Protocol, ProtocolConfig,
+    self as consensus, Input, Misbehaviour, MisbehaviourLog, Output, ProposeRequest, Protocol,
+    ProtocolConfig,
 };
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::machine::{
-    CombineOutcome, DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, ReadRequest, Recovery,
-};
+use quorate_types::machine::{CombineOutcome, DecidedRecord, ReadAnswer, ReadItem, ReadRequest};
 use quorate_types::{
     Body, BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Purpose, Recipients,
     ReplicaId, Request, Time, Verified, View,
 };
-use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,94 +69,6 @@ const TIDY_EVERY: u64 = 64;
 const SERVED_BYTES_MAX: usize = Body::BYTES_MAX;
 /// Reads of one kind under way on behalf of one peer.
 const READS_PER_PEER_MAX: usize = 2;
-
-/// Figures of a replica for status pages, metrics and the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Status {
-    /// Index in the committee, or beyond it.
-    pub id: ReplicaId,
-    /// View that its protocol is in.
-    pub view: View,
-    /// The leader of that view.
-    pub leader: ReplicaId,
-    /// The last decided height.
-    pub decided: Height,
-    /// The last executed height.
-    pub executed: Height,
-    /// Root at the executed height, in hex.
-    pub root: String,
-    /// Operations executed since genesis.
-    pub operations: u64,
-    /// Views left by a timeout certificate since the start.
-    pub view_changes: u64,
-    /// Heights decided by the votes of almost all since the start, where the protocol has a fast
-    /// path.
-    pub fast_decisions: u64,
-    /// Heights decided by two quorums' votes since the start, where it has one.
-    pub slow_decisions: u64,
-    /// Bytes of the last certificate.
-    pub certificate_bytes: u64,
-    /// Requests waiting to be sealed or ordered, in bytes.
-    pub mempool_bytes: u64,
-    /// Bodies held in memory, in bytes.
-    pub bodies_bytes: u64,
-    /// `true` while it fetches blocks, bodies or a snapshot that it missed.
-    pub syncing: bool,
-    /// Progress of that, while it does.
-    pub sync: SyncStatus,
-    /// Snapshots installed since the start, in the place of heights that nobody keeps any more.
-    pub snapshots_installed: u64,
-    /// The last height whose root is certified; 0 without execution certificates.
-    pub certified: Height,
-    /// The height from which on the own state is not the committee's, if it is not: nothing is
-    /// executed or answered until a snapshot replaced it.
-    pub diverged: Option<Height>,
-    /// Messages that broke a rule of the protocol, since the start.
-    pub faults: u64,
-    /// `true` if it signs; `false` for one that lost its safety records, or whose records are
-    /// older than its signatures.
-    pub signs: bool,
-    /// `true` while bodies wait to be decided, so that views have their time.
-    pub working: bool,
-    /// Progress of the question after its own newest signatures, before the answer to which it
-    /// signs nothing.
-    pub witnesses: WitnessStatus,
-    /// Milliseconds until each timer that is set is due, from the last input before this was
-    /// taken; 0 for one that is late.
-    pub timers: BTreeMap<Timer, u64>,
-    /// Clients' requests and queries that were turned away, since the start; in metrics alone.
-    #[serde(skip)]
-    pub refusals: RefusalCounts,
-    /// Messages of the protocol that had no effect, since the start; in metrics alone.
-    #[serde(skip)]
-    pub ignored: IgnoredCounts,
-    /// Rules of the protocol that members broke, since the start; in metrics and the log alone.
-    #[serde(skip)]
-    pub misbehaviour: MisbehaviourLog,
-    /// What two signatures of a member prove against it, since the start; the host keeps it.
-    #[serde(skip)]
-    pub evidence: EvidenceLog,
-    /// Votes and turns of each member.
-    #[serde(skip)]
-    pub contributions: Contributions,
-    /// Times from the arrival of the oldest body of a height to its decision; in metrics alone.
-    #[serde(skip)]
-    pub decision_latency: LatencyCounts,
-    /// Times from the arrival of requests to their answers; in metrics alone.
-    #[serde(skip)]
-    pub request_latency: LatencyCounts,
-}
-
-/// Progress of a replica that fell behind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SyncStatus {
-    /// The last executed height.
-    pub from: Height,
-    /// The height that it is on its way to, as far as it knows.
-    pub to: Height,
-    /// Blocks, bodies or snapshot that it waits for, in words; empty when it misses nothing.
-    pub why: String,
-}
 
 /// Replica of a committee's service: the machine that a validator's host drives.
 #[derive(Debug)]
@@ -176,7 +88,7 @@ pub struct Replica {
     shown_meanwhile: BTreeMap<ReplicaId, Box<Verified<consensus::Message>>>,
     schedule: Schedule,
     /// The record of this start, once what is of an epoch before is off the disk for certain.
-    pub(crate) start_in_epoch: Option<Bytes>,
+    start_in_epoch: Option<Bytes>,
     /// Something was stored since the start, and so the incarnation before it. Until then own
     /// bodies stay here: their numbers must not be given out again after a crash.
     started: bool,
@@ -332,6 +244,7 @@ impl Replica {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn config(&self) -> &ReplicaConfig {
         &self.config
     }
@@ -340,44 +253,6 @@ impl Replica {
     #[must_use]
     pub fn view(&self) -> View {
         self.protocol.state().view()
-    }
-
-    /// Figures for status pages and metrics.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        let protocol = self.protocol.state().status();
-        Status {
-            id: self.config.id,
-            view: protocol.view,
-            leader: protocol.leader,
-            decided: self.schedule.decided(),
-            executed: self.schedule.executed(),
-            root: self.root.to_hex(),
-            operations: self.operations,
-            view_changes: protocol.view_changes,
-            fast_decisions: protocol.fast_decisions,
-            slow_decisions: protocol.slow_decisions,
-            certificate_bytes: protocol.certificate_bytes,
-            mempool_bytes: self.mempool.bytes() as u64,
-            bodies_bytes: self.bodies.held_bytes() as u64,
-            syncing: self.is_syncing(),
-            sync: self.sync_status(),
-            snapshots_installed: self.snapshots_installed,
-            faults: self.faults,
-            certified: self.execution.newest(),
-            diverged: self.execution.diverged(),
-            signs: self.config.signs,
-            witnesses: self.own_signatures.status(),
-            timers: self.timers_ms(),
-            ignored: self.protocol.state().ignored().clone(),
-            misbehaviour: self.misbehaviour.clone(),
-            evidence: self.evidence.clone(),
-            working: self.working,
-            contributions: self.contributions.clone(),
-            decision_latency: self.latencies.decisions.clone(),
-            request_latency: self.latencies.requests.clone(),
-            refusals: self.refusals,
-        }
     }
 
     /// Names the leader of the view that was just entered. A leader that stays until it fails has
@@ -402,65 +277,9 @@ impl Replica {
         self.misbehaviour.count(seen);
     }
 
-    /// Asks something of the host.
-    pub(crate) fn effect(&mut self, effect: Effect<Message>) {
-        self.effects.push_back(effect);
-    }
-
     fn send(&mut self, to: Recipients, message: Message) {
         let (lane, waits) = (message.lane(), message.waits());
         self.effects.push_back(Effect::Send { to, lane, waits, message });
-    }
-
-    // ---- recovery -------------------------------------------------------------------------------
-
-    fn on_recovered(&mut self, now: Time, recovery: Recovery) {
-        let mut recovery = self.config.verifier.start().own_part(recovery);
-        let incarnation = self.begin_incarnation(&mut recovery);
-        self.mempool = mempool(&self.config, incarnation);
-        let stored: BTreeSet<BodyRef> = recovery.bodies.iter().copied().collect();
-        self.certifier.recover(&recovery.bodies);
-        self.bodies.recover(recovery.bodies);
-        let begun = self.config.verifier.start().height();
-        let height = recovery.executed.as_ref().map_or(Height(0), ExecutedUpTo::height);
-        self.schedule.resume(height, begun);
-        if let Some(executed) = &recovery.executed {
-            self.root = executed.root();
-            self.operations = executed.operations;
-            self.recall(executed);
-            self.resume_at(now, &executed.header);
-        }
-        self.recover_hand_over(recovery.hand_over.as_ref());
-        self.oldest_snapshot = recovery.snapshots.first().copied();
-        self.snapshots.recover(recovery.staged);
-        let last = recovery.decided.last().map(|record| record.height);
-        self.on_disk = last.unwrap_or(self.schedule.decided());
-        self.own_signatures.begin(now, &self.config, incarnation);
-        let records = ProtocolRecords {
-            safety: recovery.safety,
-            slots: recovery.slots,
-            executed: recovery.executed.map(|executed| executed.decided).filter(|r| !r.is_empty()),
-            decided: recovery.decided.into_iter().map(|record| record.bytes).collect(),
-            stored,
-        };
-        self.recover_protocol(now, records);
-    }
-
-    /// The state is that of this height, from an earlier run or another member. What it came to is
-    /// signed anew, if it is of this epoch.
-    fn resume_at(&mut self, now: Time, header: &Header) {
-        if header.height > self.config.verifier.start().height() {
-            self.execution.resume(now, *header);
-            self.checkpoints.executed(now, header);
-            self.note_last(header);
-        }
-    }
-
-    /// An epoch after the first begins with a height, though nobody has anything to order: with it
-    /// its members show that they are there, and reads find a state that they vouch for.
-    fn owes_first_height(&self) -> bool {
-        let start = self.config.verifier.start();
-        start.follows() && self.schedule.decided() == start.height()
     }
 
     // ---- messages -------------------------------------------------------------------------------

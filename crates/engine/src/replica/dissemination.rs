@@ -60,7 +60,8 @@ impl Replica {
     pub(super) fn start(&mut self) {
         self.started = true;
         if let Some(bytes) = self.start_in_epoch.take() {
-            self.effect(Effect::Persist(Record { kind: RecordKind::Incarnation, bytes }));
+            self.effects
+                .push_back(Effect::Persist(Record { kind: RecordKind::Incarnation, bytes }));
         }
         for body in std::mem::take(&mut self.unsent) {
             self.disseminate(&body);
