@@ -308,6 +308,9 @@ impl Validator {
                 recv(self.succession.news) -> news => {
                     news.into_iter().for_each(|news| self.succession.hear(news));
                 }
+                recv(self.succession.ends) -> shown => {
+                    shown.into_iter().for_each(|shown| self.succession.take_shown(shown));
+                }
                 default(self.succession.pause()) => {}
             }
         }

@@ -14,19 +14,23 @@ use crate::epochs::Epochs;
 use crate::http::Shown;
 use crate::machine::ShownStatus;
 use crate::tls::Dialer;
-use crate::transport::hello::{Ended, Hello, TurnedAway};
+use crate::transport::hello::{Hello, TurnedAway};
 use crate::transport::outbound::{OnLater, dial};
 use crate::transport::{Limits, Network};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyCache};
 use quorate_types::{Committee, CommitteeFile, HandedOver, Header, Height, Lane, ReplicaId};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
 /// Time between two rounds of asking the next members whether they have begun.
 const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Steps to a next epoch that wait to be checked. Beyond them one is dropped: whoever shows it does
+/// so again at the next attempt to connect.
+const SHOWN_MAX: usize = 16;
 /// View timeouts for which a host stays that is served by members who leave.
 const SERVED_TIMEOUTS: u32 = 60;
 
@@ -35,11 +39,12 @@ const SERVED_TIMEOUTS: u32 = 60;
 pub(crate) enum News {
     /// The own replica handed over: its state is what the next epoch begins with, durably.
     Own(Box<HandedOver>),
-    /// A member that is in a later epoch says how this one ended; unchecked.
-    Shown(ReplicaId, Box<Ended>),
     /// The next epoch's member of this index has begun it, with the state.
     Entered(usize),
 }
+
+/// The end of this epoch as a member in a later one shows it, unchecked.
+pub(super) type ShownEnd = (ReplicaId, Box<HandedOver>);
 
 /// What a host knows of the end of its epoch.
 pub(super) struct Succession {
@@ -52,6 +57,10 @@ pub(super) struct Succession {
     timeout: Duration,
     sender: Sender<News>,
     pub(super) news: Receiver<News>,
+    show: Sender<ShownEnd>,
+    pub(super) ends: Receiver<ShownEnd>,
+    /// Who showed a false end of this epoch.
+    liars: BTreeSet<ReplicaId>,
     /// How the epoch ended, and since when that is known.
     step: Option<(HandedOver, Instant)>,
     /// The own replica has the state.
@@ -107,7 +116,7 @@ impl Succession {
     /// Of a validator whose state ends with this header, if it has one, and that shows its progress
     /// there.
     pub(super) fn new(origin: &Origin, last: Option<&Header>, shown: &Shown) -> Self {
-        let (sender, news) = unbounded();
+        let ((sender, news), (show, ends)) = (unbounded(), bounded(SHOWN_MAX));
         Self {
             epochs: Arc::clone(&origin.epochs),
             identity: origin.keys.identity.clone(),
@@ -116,6 +125,9 @@ impl Succession {
             timeout: origin.config.replica.timeout(),
             sender,
             news,
+            show,
+            ends,
+            liars: BTreeSet::new(),
             step: None,
             is_own: false,
             awaited: None,
@@ -133,9 +145,9 @@ impl Succession {
 
     /// Where links say that a peer is in a later epoch.
     pub(super) fn shown(&self) -> OnLater {
-        let sender = self.sender.clone();
+        let show = self.show.clone();
         Arc::new(move |member, ended| {
-            let _ = sender.send(News::Shown(member, Box::new(ended.clone())));
+            let _ = show.try_send((member, Box::new(ended.step.clone())));
         })
     }
 
@@ -144,8 +156,6 @@ impl Succession {
         match news {
             News::Own(step) if self.is_own => drop(step),
             News::Own(step) => (self.step, self.is_own) = (Some((*step, Instant::now())), true),
-            News::Shown(member, ended) if self.step.is_none() => self.take_shown(member, *ended),
-            News::Shown(..) => {}
             News::Entered(member) => {
                 if let Some(awaited) = &mut self.awaited {
                     awaited.entered.insert(member);
@@ -155,8 +165,12 @@ impl Succession {
     }
 
     /// ★ Nobody is believed: what a quorum of this epoch did not sign is no end of it.
-    fn take_shown(&mut self, member: ReplicaId, ended: Ended) {
-        let next = ended.step.file.epoch;
+    pub(super) fn take_shown(&mut self, (member, step): ShownEnd) {
+        let next = step.file.epoch;
+        // Who showed a false one is heard once in an epoch: the next to be dialled shows it too.
+        if self.step.is_some() || self.liars.contains(&member) {
+            return;
+        }
         if !self.trust.holds(unix_ms()) {
             tracing::warn!(
                 %member,
@@ -167,12 +181,13 @@ impl Succession {
             );
             return;
         }
-        match self.epochs.check(&ended.step) {
+        match self.epochs.check(&step) {
             Ok(()) => {
                 tracing::info!(%member, %next, "a member is in a later epoch");
-                self.step = Some((ended.step, Instant::now()));
+                self.step = Some((*step, Instant::now()));
             }
             Err(error) => {
+                self.liars.insert(member);
                 tracing::warn!(%member, %error, "a member shows a false end of this epoch");
             }
         }
