@@ -149,6 +149,12 @@ pub enum Mutant {
     FirstEpochOwnsAll,
     /// Epochs: a client adds up replies of members of two epochs.
     RepliesAcrossEpochs,
+    /// Epochs: the next one begins before the hand-over to it is durable here.
+    EpochUnrecorded,
+    /// Epochs: any snapshot of the height before one is taken for the state that was handed over.
+    FormerStateUnproven,
+    /// Epochs: a member signs in an epoch what a height of the one before came to.
+    SignFormerHeight,
     /// Epochs: old keys are trusted for ever.
     TrustForEver,
     /// Epochs: a change is good whatever those weigh who approved it.

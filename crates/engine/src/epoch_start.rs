@@ -68,7 +68,7 @@ impl EpochStart {
         let EndedCommittee { weights, weak } = &self.ended;
         let keys = members.into_iter().filter_map(|member| committee.identity(*member));
         let weight: u64 = keys.filter_map(|key| weights.get(key)).sum();
-        self.follows() && !weights.is_empty() && weight >= *weak
+        !weights.is_empty() && weight >= *weak
     }
 
     /// Where the epoch's machines begin.
@@ -88,6 +88,17 @@ impl EpochStart {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// ★ Returns `true` if a state of this header is the one that was handed over.
+    #[must_use]
+    pub(crate) fn is_handed_over(&self, header: &Header) -> bool {
+        let is_it = if mutants::active(Mutant::FormerStateUnproven) {
+            header.height == self.height()
+        } else {
+            *header == self.header
+        };
+        self.follows() && is_it
     }
 
     /// Returns `true` if an epoch came before.

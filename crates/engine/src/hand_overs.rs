@@ -140,15 +140,15 @@ impl HandOvers {
 
     /// A member's share, its signature unchecked. Who sends one has not seen the certificate.
     pub(crate) fn on_share(&mut self, now: Time, from: ReplicaId, content: HandOver, share: Share) {
-        let Some(certified) = self.certified.clone() else {
+        if self.certified.is_none() {
             self.count(now, from, content, share);
             return;
-        };
+        }
         self.note_there(from.index());
         let is_due = self.answered.get(&from).is_none_or(|at| now.since(*at) >= self.again);
-        if is_due {
+        if let Some(certified) = self.certified.as_ref().filter(|_| is_due) {
             self.answered.insert(from, now);
-            let answer = Message::HandOver(certified);
+            let answer = Message::HandOver(certified.clone());
             self.output.outbox.push_back((Recipients::One(from), answer));
         }
     }

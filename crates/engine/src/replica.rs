@@ -110,8 +110,8 @@ pub struct Replica {
     hand_overs: HandOvers,
     /// View in which a change waits that the next height may order, and since when it does in it.
     change_due_since: Option<(View, Time)>,
-    /// Header of the epoch's last height, once it is executed.
-    last: Option<Header>,
+    /// Header of the epoch's last height with its root, once it is executed.
+    last: Option<(Header, Digest)>,
     queries: PendingQueries,
     propose_request: Option<ProposeRequest>,
     /// Time at which a pending body may be proposed that may not yet.

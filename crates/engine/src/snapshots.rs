@@ -397,7 +397,7 @@ fn choose(
     }
     let vouched = |(offered, members): &(Offered, BTreeSet<ReplicaId>)| {
         let indices = members.iter().map(|member| member.index());
-        let is_border = offered.manifest.header == *begun.header();
+        let is_border = begun.is_handed_over(&offered.manifest.header);
         committee.includes_honest(&Bitmap::from_indices(committee.size(), indices))
             || (is_border && begun.includes_honest_of_ended(committee, members))
             || mutants::active(Mutant::InstallUnvouched)

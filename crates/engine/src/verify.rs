@@ -716,7 +716,7 @@ fn check_offer(offer: &Offer, from: Peer, verifier: &Verifier) -> Result<Incomin
     let height = manifest.header.height;
     let decided = if height > verifier.start.height() {
         consensus::check_anchor(height, &offer.proof, verifier.consensus.as_ref())?
-    } else if verifier.start.follows() && manifest.header == *verifier.start.header() {
+    } else if verifier.start.is_handed_over(&manifest.header) {
         // ★ The hand-over proves this one, and no other: its block is of the epoch before.
         Bytes::new()
     } else {

@@ -15,7 +15,7 @@ impl Replica {
     /// Notes what a height came to here, if it is the epoch's last.
     pub(super) fn note_last(&mut self, header: &Header) {
         if self.changes.stop().is_some_and(|stop| stop.height == header.height) {
-            self.last = Some(*header);
+            self.last = Some((*header, header.root()));
         }
     }
 
@@ -54,7 +54,7 @@ impl Replica {
         // ★ Behind the record: the host carries no task out before that is durable.
         if let Some(signed) = self.hand_overs.take_handed(now) {
             let file = self.changes.next_file().expect("the own hand-over names it").clone();
-            let header = self.last.expect("the own hand-over is of it");
+            let (header, _) = self.last.expect("the own hand-over is of it");
             let handed = Box::new(HandedOver { signed, header, file });
             self.effects.push_back(Effect::Task(Task::HandOver(handed)));
         }
@@ -63,8 +63,7 @@ impl Replica {
     /// The last height is executed here: what the next epoch begins with is known once the change
     /// is here.
     fn end_epoch(&mut self, now: Time) {
-        let Some((stop, header)) = self.changes.stop().zip(self.last) else { return };
-        let root = header.root();
+        let Some((stop, (_, root))) = self.changes.stop().zip(self.last) else { return };
         if self.hand_overs.has_ended_with(root) {
             return;
         }

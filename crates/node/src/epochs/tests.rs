@@ -1,5 +1,6 @@
 use super::Epochs;
 use crate::{NodeConfig, NodeError, Testnet, TestnetPlan};
+use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Bitmap, KeyFile, Policy};
 use quorate_storage::Role;
 use quorate_types::{
@@ -60,8 +61,8 @@ impl Place {
     }
 }
 
-#[test]
-fn epochs_are_found_again() {
+/// ★ An epoch has begun once the way to it is on the disk, and stays begun.
+fn check_epochs_are_found_again() {
     let place = Place::new();
     let mut epochs = place.open(0);
     assert_eq!((epochs.epoch(), epochs.start().follows()), (Epoch(1), false));
@@ -78,6 +79,16 @@ fn epochs_are_found_again() {
     let heights = [0, 1, 2, 3].map(|epoch| Some(again.step_after(Epoch(epoch))?.header.height));
     assert_eq!(heights, [None, Some(Height(9)), Some(Height(20)), None]);
     assert_eq!(place.open(1).epoch(), Epoch(1), "each has its own");
+}
+
+#[test]
+fn epochs_are_found_again() {
+    check_epochs_are_found_again();
+}
+
+#[test]
+fn an_epoch_without_a_record_is_noticed() {
+    assert_noticed(Mutant::EpochUnrecorded, check_epochs_are_found_again);
 }
 
 /// The settings of the file in force are taken, and whoever left follows at its old address.

@@ -2,18 +2,20 @@
 
 use super::effects;
 use crate::epoch_start::EpochStart;
+use crate::message::Offer;
 use crate::testing::net::{ALL, Net};
 use crate::testing::{
-    FIRST, body, committee, config, hand_over, signed_change_to, signed_hand_over,
+    FIRST, body, committee, config, content, hand_over, signed_change_to, signed_hand_over,
 };
-use crate::{Message, Replica, ReplicaConfig, Settings, Verifier};
+use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::ProtocolKind;
-use quorate_crypto::KeyCache;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
+use quorate_crypto::{Digest, KeyCache};
 use quorate_types::machine::{DecidedRecord, ExecutedUpTo, Record, RecordKind, Recovery, Release};
 use quorate_types::{
-    AgreedSettings, Effect, Event, HandOver, HandedOver, Header, Height, Machine, Time,
+    AgreedSettings, Effect, Event, HandOver, HandedOver, Header, Height, Machine, Manifest, Peer,
+    ReplicaId, Time, Verified,
 };
 use std::sync::Arc;
 
@@ -248,4 +250,62 @@ fn bodies_of_the_epoch_before_are_let_go_once() {
     let (number, released) = begin(Some(in_epoch.into()));
     assert!(released.is_empty(), "they are this epoch's");
     assert_eq!(number[..8], 9_u64.to_le_bytes());
+}
+
+/// ★ What the last height of an epoch came to is signed in that epoch, and by nobody in the next.
+fn check_former_heights_are_signed_no_more() {
+    let (mut net, last) = begun((ProtocolKind::Jolteon, ProtocolKind::Sbft));
+    net.run_until(|net| has_executed(net, last.next()));
+    let signed = net.sent.iter().filter_map(|(.., message)| match message {
+        Message::ExecutionShare(height, ..) => Some(*height),
+        _ => None,
+    });
+    let signed: Vec<Height> = signed.collect();
+    assert!(signed.contains(&last.next()), "heights of this epoch are signed");
+    assert!(!signed.contains(&last), "the first protocol certifies none: {signed:?}");
+}
+
+#[test]
+fn former_heights_are_signed_no_more() {
+    check_former_heights_are_signed_no_more();
+}
+
+#[test]
+fn signing_former_heights_is_noticed() {
+    assert_noticed(Mutant::SignFormerHeight, check_former_heights_are_signed_no_more);
+}
+
+/// ★ Of the height before an epoch the one state is taken that was handed over, which needs no
+/// other proof; none of a height before.
+fn check_the_handed_over_state_is_taken() {
+    let (net, last) = begun((ProtocolKind::Jolteon, ProtocolKind::Pbft));
+    let step = handed_again(&net, last);
+    let next = step.check(&committee(), KeyCache::Off).expect("a good step");
+    let start = EpochStart::after(next.network(), std::slice::from_ref(&step));
+    let verifier = Verifier::starting(Arc::new(next), &Settings::default(), start);
+    let offer = |header| {
+        let (service, chunks) = ("test".to_owned(), vec![Digest::ZERO]);
+        let manifest = Manifest { service, header, operations: 1, chunks }.encode().into();
+        let offer = Message::Offer(Offer { manifest, proof: Vec::new() });
+        Verified::<Incoming>::check(content(&offer), Peer::Replica(ReplicaId(1)), &verifier)
+    };
+    assert!(offer(step.header).is_ok());
+    let others = [
+        Header { proposed_at_ms: step.header.proposed_at_ms + 1, ..step.header },
+        Header { height: Height(last.0 - 1), ..step.header },
+        Header { height: last.next(), ..step.header },
+    ];
+    for other in others {
+        assert!(offer(other).is_err(), "{other:?}");
+    }
+}
+
+#[test]
+fn the_handed_over_state_is_taken() {
+    check_the_handed_over_state_is_taken();
+}
+
+#[test]
+fn another_state_of_that_height_is_noticed() {
+    assert_noticed(Mutant::FormerStateUnproven, check_the_handed_over_state_is_taken);
 }
