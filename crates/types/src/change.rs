@@ -7,7 +7,7 @@
 //! Its content identifies it, never its signatures: two of one digest change the same.
 
 use crate::committee::{Committee, CommitteeError, CommitteeFile, Purpose};
-use crate::{Epoch, HandOver, Height, Kind, NetworkId, ReplicaId, sign};
+use crate::{Epoch, HandOver, Height, Kind, NetworkId, ReplicaId, bounded, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
@@ -283,11 +283,7 @@ impl SignedChange {
     /// # Errors
     /// [`ChangeError::Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, ChangeError> {
-        let malformed = ChangeError::Malformed(bytes.len());
-        if bytes.len() > Self::BYTES_MAX {
-            return Err(malformed);
-        }
-        borsh::from_slice(bytes).map_err(|_| malformed)
+        bounded::decode(bytes, Self::BYTES_MAX).ok_or(ChangeError::Malformed(bytes.len()))
     }
 
     /// Its bytes, as anybody may send them.

@@ -2,6 +2,7 @@
 
 use crate::{
     Anchor, Committee, CommitteeError, CommitteeFile, Epoch, Header, Rejected, SignedHandOver,
+    bounded,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
@@ -58,11 +59,8 @@ impl HandedOver {
     /// # Errors
     /// [`HandedOverError::Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, HandedOverError> {
-        let malformed = HandedOverError::Malformed(bytes.len());
-        if bytes.len() > Self::BYTES_MAX {
-            return Err(malformed);
-        }
-        borsh::from_slice(bytes).map_err(|_| malformed)
+        let decoded = bounded::decode(bytes, Self::BYTES_MAX);
+        decoded.ok_or(HandedOverError::Malformed(bytes.len()))
     }
 
     /// Its bytes, in a file and on the wire.

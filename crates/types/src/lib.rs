@@ -11,6 +11,7 @@ pub mod anchor;
 pub mod as_text;
 pub mod availability;
 pub mod body;
+mod bounded;
 pub mod change;
 pub mod committee;
 pub mod executed;
