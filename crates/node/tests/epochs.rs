@@ -323,6 +323,22 @@ fn a_learner_takes_a_members_place() {
     members.into_iter().for_each(Process::stop);
 }
 
+/// The files of four members that let in so many learners, and those of the learners.
+fn with_newcomers(count: usize) -> (Cluster, Vec<(PathBuf, KeyFile)>) {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let newcomers: Vec<_> = (0..count).map(|number| learner(&cluster, number)).collect();
+    let keys = newcomers.iter().map(|(_, keys)| keys.identity.public().to_string());
+    let learners: Vec<String> = keys.collect();
+    cluster.configure(|config| config.learners.clone_from(&learners));
+    (cluster, newcomers)
+}
+
+/// Members' configurations, then the newcomers'.
+fn configs_of_all(cluster: &Cluster, newcomers: &[(PathBuf, KeyFile)]) -> Vec<PathBuf> {
+    let newcomers = newcomers.iter().map(|(config, _)| config.clone());
+    cluster.testnet.configs.iter().cloned().chain(newcomers).collect()
+}
+
 /// Configuration and keys of a learner of this committee.
 fn learner(cluster: &Cluster, number: usize) -> (PathBuf, KeyFile) {
     let folder = cluster.folder.path().join(format!("newcomer-{number}"));
@@ -374,14 +390,8 @@ fn a_member_that_slept_walks_the_hand_overs() {
 /// has begun with the state, and follow as learners then.
 #[test]
 fn all_members_are_replaced_at_once() {
-    let cluster = Cluster::prepare(4, Limits::default());
-    let configs = cluster.testnet.configs.clone();
-    let newcomers: Vec<_> = (0..4).map(|number| learner(&cluster, number)).collect();
-    let keys = newcomers.iter().map(|(_, keys)| keys.identity.public().to_string());
-    let learners: Vec<String> = keys.collect();
-    cluster.configure(|config| config.learners.clone_from(&learners));
-    let new_configs = newcomers.iter().map(|(config, _)| config.clone());
-    let all: Vec<PathBuf> = configs.iter().cloned().chain(new_configs).collect();
+    let (cluster, newcomers) = with_newcomers(4);
+    let all = configs_of_all(&cluster, &newcomers);
     let mut members: Vec<Process> = all.iter().map(|config| Process::start(config)).collect();
     wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
     expect_served(&client_of(&cluster.committee), 0..20);
@@ -412,12 +422,8 @@ fn all_members_are_replaced_at_once() {
 /// there for them, and go on when the next epoch can do without.
 #[test]
 fn newcomers_that_come_late_are_served_by_those_who_leave() {
-    let cluster = Cluster::prepare(4, Limits::default());
+    let (cluster, newcomers) = with_newcomers(3);
     let configs = cluster.testnet.configs.clone();
-    let newcomers: Vec<_> = (0..3).map(|number| learner(&cluster, number)).collect();
-    let keys = newcomers.iter().map(|(_, keys)| keys.identity.public().to_string());
-    let learners: Vec<String> = keys.collect();
-    cluster.configure(|config| config.learners.clone_from(&learners));
     let mut members: Vec<Process> = configs.iter().map(|config| Process::start(config)).collect();
     wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
     expect_served(&client_of(&cluster.committee), 0..20);
@@ -427,8 +433,7 @@ fn newcomers_that_come_late_are_served_by_those_who_leave() {
         let address = NodeConfig::load(config).unwrap().listen.unwrap();
         *place = Member::new(&keys.public(), address);
     }
-    let new_configs = newcomers.iter().map(|(config, _)| config.clone());
-    let all: Vec<PathBuf> = configs.iter().cloned().chain(new_configs).collect();
+    let all = configs_of_all(&cluster, &newcomers);
     bring(&epochs, &change(epochs.committee(), file, &all));
     wait_until("the one that stays is in the next epoch", || members[0].is_in(2));
     assert!(members[1..].iter().all(|leaver| leaver.is_in(1)), "nobody else has what it needs");
