@@ -169,6 +169,8 @@ pub enum Mutant {
     HandOverUnrecorded,
     /// Epochs: a member whose own state is not the one that is handed over hands it over.
     HandOverTrustOwn,
+    /// Epochs: a host that knows two ends of its epoch goes on with the later one.
+    EndsDiffer,
     /// Epochs: who accepts its place may have no state.
     AcceptedFarBehind,
     /// Checkpoints: a member whose own root is another than the certified one goes on.

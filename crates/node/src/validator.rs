@@ -50,6 +50,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use origin::Origin;
 use quorate_crypto::KeyFile;
 use quorate_engine::Replica;
+use quorate_types::machine::Halt;
 use quorate_types::{Event, HandedOver, Lane, ReplicaId, Service};
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -294,7 +295,7 @@ impl Validator {
             if let Some(step) = self.succession.due(runtime) {
                 return self.go_on(step);
             }
-            select! {
+            let heard = select! {
                 recv(shutdown.triggered) -> _ => {
                     self.succession.warn_of_stopping();
                     return self.stop().map(|()| Ending::Stopped);
@@ -306,14 +307,23 @@ impl Validator {
                     return failure.map_or(stopped, aside).map(|()| Ending::Stopped);
                 }
                 recv(self.succession.news) -> news => {
-                    news.into_iter().for_each(|news| self.succession.hear(news));
+                    news.map_or(Ok(()), |news| self.succession.hear(news))
                 }
                 recv(self.succession.ends) -> shown => {
-                    shown.into_iter().for_each(|shown| self.succession.take_shown(shown));
+                    shown.map_or(Ok(()), |shown| self.succession.take_shown(shown))
                 }
-                default(self.succession.pause()) => {}
+                default(self.succession.pause()) => Ok(()),
+            };
+            if let Err(halt) = heard {
+                return self.halt(halt);
             }
         }
+    }
+
+    /// Stops for good: nothing after this can be trusted, whatever else failed meanwhile.
+    fn halt(mut self, halt: Halt) -> Result<Ending, NodeError> {
+        self.end();
+        Err(NodeError::Halted(halt))
     }
 
     /// ★ Stops, with everything durable, and only then notes that the next epoch has begun.

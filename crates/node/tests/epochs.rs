@@ -14,6 +14,7 @@ use quorate_node::{
     CallResult, Client, ClientConfig, Epochs, NodeConfig, NodeError, SessionSpec, Shutdown,
     bring_change, run,
 };
+use quorate_types::machine::Halt;
 use quorate_types::{
     Approval, Change, Committee, CommitteeFile, Epoch, HandOver, HandedOver, Header, Height,
     Member, Purpose, ReplicaId, SignedChange, SignedHandOver,
@@ -225,7 +226,7 @@ fn a_client_follows_no_liar() {
     let configs = &cluster.testnet.configs;
     let honest: Vec<Process> = configs[1..].iter().map(|config| Process::start(config)).collect();
     let runtime = Runtime::new().unwrap();
-    let liar = Liar::start(&runtime, &cluster);
+    let liar = Liar::start(&runtime, &cluster, 0, &signed_end(&cluster, &[0], Height(1)));
     let client = client_of(&cluster.committee);
     wait_until("it was shown more than once", || liar.load(Ordering::Relaxed) > 1);
     expect_served(&client, 0..20);
@@ -233,7 +234,28 @@ fn a_client_follows_no_liar() {
     honest.into_iter().for_each(Process::stop);
 }
 
-/// Member 0, which tells everybody that the epoch has ended.
+/// Who leaked their keys can end an epoch in two ways: a host that is shown both believes neither.
+#[test]
+fn two_ends_of_an_epoch_halt_a_host() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    // No end is believed before the other is there.
+    cluster.configure(|config| config.replica.timeout_ms = 600_000);
+    let runtime = Runtime::new().unwrap();
+    for (member, height) in [(0, Height(1)), (1, Height(2))] {
+        let end = signed_end(&cluster, &[0, 1, 2], height);
+        Liar::start(&runtime, &cluster, member, &end);
+    }
+    let host = Process::start(&cluster.testnet.configs[3]);
+    wait_until("it stops", || host.thread.is_finished());
+    let halted = host.thread.join().unwrap();
+    let Err(NodeError::Halted(Halt::ConflictingHandOvers { evidence, .. })) = halted else {
+        panic!("{halted:?}")
+    };
+    assert!(evidence.contains("Height(1)") && evidence.contains("Height(2)"), "{evidence}");
+    assert_eq!(Epochs::open(&host.config).unwrap().epoch(), Epoch(1));
+}
+
+/// A member that tells everybody that the epoch has ended.
 struct Liar {
     tls: TlsAcceptor,
     answer: Vec<u8>,
@@ -242,13 +264,18 @@ struct Liar {
 
 impl Liar {
     /// Listens in the member's place; the number of those that it told.
-    fn start(runtime: &Runtime, cluster: &Cluster) -> Arc<AtomicUsize> {
-        let keys = keys_of(&cluster.testnet.configs[0]);
-        let answer = Ended::encode(true, &false_step(cluster, &keys));
+    fn start(
+        runtime: &Runtime,
+        cluster: &Cluster,
+        member: u16,
+        end: &HandedOver,
+    ) -> Arc<AtomicUsize> {
+        let keys = keys_of(&cluster.testnet.configs[usize::from(member)]);
+        let answer = Ended::encode(true, end);
         let shown = Arc::new(AtomicUsize::new(0));
         let tls = TlsAcceptor::from(quorate_node::tls::listener(&keys.identity).unwrap());
         let liar = Self { tls, answer, shown: Arc::clone(&shown) };
-        let address = cluster.committee.address(ReplicaId(0)).unwrap().to_owned();
+        let address = cluster.committee.address(ReplicaId(member)).unwrap().to_owned();
         let listener = runtime.block_on(TcpListener::bind(address)).unwrap();
         runtime.spawn(async move {
             loop {
@@ -271,11 +298,11 @@ impl Liar {
     }
 }
 
-/// A step that member 0 alone has signed.
-fn false_step(cluster: &Cluster, keys: &KeyFile) -> HandedOver {
-    let (committee, config) = (&cluster.committee, &cluster.testnet.configs[0]);
-    let epochs = Epochs::open(&NodeConfig::load(config).unwrap()).unwrap();
-    let (header, file) = (Header { height: Height(1), ..Header::default() }, next_file(&epochs));
+/// The end of the first epoch at this height, which these members alone have signed.
+fn signed_end(cluster: &Cluster, signers: &[usize], height: Height) -> HandedOver {
+    let (committee, configs) = (&cluster.committee, &cluster.testnet.configs);
+    let epochs = Epochs::open(&NodeConfig::load(&configs[0]).unwrap()).unwrap();
+    let (header, file) = (Header { height, ..Header::default() }, next_file(&epochs));
     let content = HandOver {
         height: header.height,
         root: header.root(),
@@ -283,10 +310,14 @@ fn false_step(cluster: &Cluster, keys: &KeyFile) -> HandedOver {
         ..HandOver::default()
     };
     let statement = content.statement(committee.scope());
-    let share = committee.sign(Purpose::HandOver, &keys.voting, &statement);
+    let share = |member: &usize| {
+        let keys = keys_of(&configs[*member]);
+        (*member, committee.sign(Purpose::HandOver, &keys.voting, &statement))
+    };
+    let shares: Vec<_> = signers.iter().map(share).collect();
     let (scheme, _) = committee.scheme(Purpose::HandOver);
     let nobody = Bitmap::new(committee.size());
-    let combined = scheme.combine(&statement, &[(0, share)], &nobody, Policy::Aggregate);
+    let combined = scheme.combine(&statement, &shares, &nobody, Policy::Aggregate);
     let certificate = combined.certificate.unwrap();
     HandedOver { signed: SignedHandOver { content, certificate }, header, file }
 }

@@ -1,5 +1,6 @@
 //! One step from an epoch to the next, as it is kept, shown to whoever was away, and verified.
 
+use crate::halt::Halt;
 use crate::{
     Anchor, Committee, CommitteeError, CommitteeFile, Epoch, Header, Rejected, SignedHandOver,
     bounded,
@@ -86,6 +87,18 @@ impl HandedOver {
         }
         let next = ended.load_next(&self.file, content, cache);
         next.map_err(|reason| HandedOverError::File { epoch, reason })
+    }
+
+    /// ★ What a host halts over that finds two ends of one epoch, both checked: more members than
+    /// the committee tolerates signed both. `None` if they say the same, whoever signed them.
+    #[must_use]
+    pub fn conflict(&self, other: &Self) -> Option<Halt> {
+        let (first, second) = (&self.signed, &other.signed);
+        let differ = first.content != second.content && !mutants::active(Mutant::EndsDiffer);
+        differ.then(|| Halt::ConflictingHandOvers {
+            height: first.content.height,
+            evidence: format!("{first:?} and {second:?}"),
+        })
     }
 
     /// Where the next epoch's machines begin.

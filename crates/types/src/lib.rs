@@ -15,6 +15,7 @@ mod bounded;
 pub mod change;
 pub mod committee;
 pub mod executed;
+mod halt;
 pub mod hand_over;
 pub mod handed_over;
 pub mod history;

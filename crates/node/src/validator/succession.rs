@@ -20,6 +20,7 @@ use crate::transport::{Limits, Network};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyCache};
+use quorate_types::machine::Halt;
 use quorate_types::{Committee, CommitteeFile, HandedOver, Header, Height, Lane, ReplicaId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -152,24 +153,34 @@ impl Succession {
     }
 
     /// Takes in what became known.
-    pub(super) fn hear(&mut self, news: News) {
+    ///
+    /// # Errors
+    /// When the epoch ended in two ways.
+    pub(super) fn hear(&mut self, news: News) -> Result<(), Halt> {
         match news {
             News::Own(step) if self.is_own => drop(step),
-            News::Own(step) => (self.step, self.is_own) = (Some((*step, Instant::now())), true),
+            News::Own(step) => {
+                self.know(*step)?;
+                self.is_own = true;
+            }
             News::Entered(member) => {
                 if let Some(awaited) = &mut self.awaited {
                     awaited.entered.insert(member);
                 }
             }
         }
+        Ok(())
     }
 
     /// ★ Nobody is believed: what a quorum of this epoch did not sign is no end of it.
-    pub(super) fn take_shown(&mut self, (member, step): ShownEnd) {
+    ///
+    /// # Errors
+    /// When the epoch ended in two ways.
+    pub(super) fn take_shown(&mut self, (member, step): ShownEnd) -> Result<(), Halt> {
         let next = step.file.epoch;
         // Who showed a false one is heard once in an epoch: the next to be dialled shows it too.
-        if self.step.is_some() || self.liars.contains(&member) {
-            return;
+        if self.knows(&step) || self.liars.contains(&member) {
+            return Ok(());
         }
         if !self.trust.holds(unix_ms()) {
             tracing::warn!(
@@ -179,18 +190,26 @@ impl Succession {
                  may have lost their keys. Put the hand-overs since, from a source that you trust, into \
                  the folder epochs of data_dir, and start again"
             );
-            return;
+            return Ok(());
         }
-        match self.epochs.check(&step) {
-            Ok(()) => {
-                tracing::info!(%member, %next, "a member is in a later epoch");
-                self.step = Some((*step, Instant::now()));
-            }
-            Err(error) => {
-                self.liars.insert(member);
-                tracing::warn!(%member, %error, "a member shows a false end of this epoch");
-            }
+        if let Err(error) = self.epochs.check(&step) {
+            self.liars.insert(member);
+            tracing::warn!(%member, %error, "a member shows a false end of this epoch");
+            return Ok(());
         }
+        tracing::info!(%member, %next, "a member is in a later epoch");
+        self.know(*step)
+    }
+
+    fn knows(&self, step: &HandedOver) -> bool {
+        self.step.as_ref().is_some_and(|(known, _)| known.signed.content == step.signed.content)
+    }
+
+    /// ★ Keeps what the epoch ended with; two that were checked and differ are evidence.
+    fn know(&mut self, step: HandedOver) -> Result<(), Halt> {
+        let conflict = self.step.as_ref().and_then(|(known, _)| known.conflict(&step));
+        self.step = Some((step, Instant::now()));
+        conflict.map_or(Ok(()), Err)
     }
 
     /// The step to take now, if it is time.

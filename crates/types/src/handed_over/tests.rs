@@ -1,11 +1,13 @@
 use super::{HandedOver, HandedOverError};
 use crate::committee::tests::file;
+use crate::halt::Halt;
 use crate::{
     BlockId, Committee, CommitteeError, CommitteeFile, Epoch, HandOver, Header, Height, History,
     NetworkId, Purpose, Rejected, SignedHandOver,
 };
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, SchemeKind, hash};
+use std::ops::Range;
 
 fn genesis() -> Committee {
     Committee::load(&file(4), KeyCache::Off).expect("a sound file")
@@ -22,10 +24,14 @@ fn header(height: u64) -> Header {
 
 /// End of this committee's epoch with this header, by its first three members.
 fn end(ends: &Committee, header: Header, file: CommitteeFile) -> HandedOver {
+    end_by(0..3, ends, header, file)
+}
+
+fn end_by(signers: Range<u8>, ends: &Committee, header: Header, file: CommitteeFile) -> HandedOver {
     let (height, root) = (header.height, header.root());
     let content = HandOver { height, stop: BlockId(hash(b"stop")), root, file: file.digest() };
     let statement = content.statement(ends.scope());
-    let shares: Vec<_> = (0..3u8)
+    let shares: Vec<_> = signers
         .map(|member| {
             let keys = KeyFile::from_seed(SchemeKind::Ed25519, &[member + 1; 32]);
             let share = ends.sign(Purpose::HandOver, &keys.voting, &statement);
@@ -105,6 +111,33 @@ fn other_files_are_refused() {
         let refused = step.check(&first, KeyCache::Off).unwrap_err();
         assert_eq!(refused, HandedOverError::File { epoch: Epoch(1), reason });
     }
+}
+
+/// ★ Its content identifies an end, and never who signed it.
+fn check_two_ends_are_a_conflict() {
+    let first = genesis();
+    let [step, _] = steps();
+    let by_others = end_by(1..4, &first, header(9), next(&first));
+    assert_ne!(by_others.encode(), step.encode());
+    assert_eq!(step.conflict(&by_others), None);
+    let other = end_by(1..4, &first, header(10), next(&first));
+    let conflict = step.conflict(&other);
+    let Some(Halt::ConflictingHandOvers { height: Height(9), evidence }) = conflict else {
+        panic!("{conflict:?}")
+    };
+    for signed in [&step.signed, &other.signed] {
+        assert!(evidence.contains(&format!("{signed:?}")), "{evidence}");
+    }
+}
+
+#[test]
+fn two_ends_of_an_epoch_are_a_conflict() {
+    check_two_ends_are_a_conflict();
+}
+
+#[test]
+fn two_ends_without_a_conflict_are_noticed() {
+    assert_noticed(Mutant::EndsDiffer, check_two_ends_are_a_conflict);
 }
 
 #[test]
