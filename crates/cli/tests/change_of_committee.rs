@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Net, edit, json, quorate, stderr, stdout};
+use common::{Net, edit, json, quorate, stderr, stdout, text};
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, hash};
 use quorate_node::bring_change;
 use quorate_node::config::{load_committee, read_committee_file};
@@ -15,10 +15,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
-}
 
 /// Files of a committee of four, none of which runs.
 struct Desk {

@@ -3,7 +3,8 @@
 mod common;
 
 use common::door::{Door, open_gateway_to_all};
-use common::{Net, json, quorate, stderr, wait_for};
+use common::operators::Operators;
+use common::{Net, json, quorate, stderr, text, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::{Value, json as value};
 use std::fs;
@@ -24,10 +25,6 @@ fn start() -> (Net, Door) {
         (door.get("/v1/status").json(200)["members_connected"] == 4).then_some(())
     });
     (net, door)
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
 }
 
 /// A key-value store with the committee file that founded the network.
@@ -61,23 +58,6 @@ impl Store {
         let output = quorate(&[&verify[..], over.as_ref().map_or(&[], |over| &over[..])].concat());
         if output.status.success() { Ok(()) } else { Err(stderr(&output)) }
     }
-}
-
-/// Has the members go on with another protocol, as their operators do.
-fn change_protocol(net: &Net, protocol: &str) {
-    let (folder, change) = (net.folder(), net.folder().join("change.toml"));
-    let run = |arguments: &[&str]| {
-        let place = ["--net", text(&folder)];
-        let output = quorate(&[&["committee"], arguments, &place[..]].concat());
-        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    };
-    run(&["draft", "--out", text(&change), "--protocol", protocol]);
-    for config in &net.configs {
-        let key = config.with_file_name("key.toml");
-        run(&["accept", text(&change), "--key", text(&key), "--executed", "1"]);
-        run(&["sign", text(&change), "--key", text(&key)]);
-    }
-    run(&["submit", text(&change)]);
 }
 
 /// Asks for the gateway's status on a connection that stays open.
@@ -115,7 +95,7 @@ fn clients_gateways_and_receipts_go_with_their_network() {
     let store = Store { folder: net.folder() };
     let first = store.prove("first.json");
 
-    change_protocol(&net, "hotstuff");
+    Operators::of(net.folder(), &net.configs).change(&["--protocol", "hotstuff"], &[]);
     let epoch = || (status_on(&open)["epoch"] == 2).then_some(());
     wait_for("the gateway to follow", epoch);
     let read = door.get("/v1/kv/before?consistency=linearizable");

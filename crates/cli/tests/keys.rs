@@ -71,6 +71,30 @@ fn keys_are_sealed_opened_and_sealed_anew() {
     assert!(said.contains("is not sealed"), "{said}");
 }
 
+/// The identity stays, and the new file is sealed as the old one is.
+#[test]
+fn a_voting_key_is_rotated() {
+    let place = tempfile::tempdir().expect("a folder");
+    let (key, next) = (place.path().join("key.toml"), place.path().join("key.next.toml"));
+    let right = words(place.path(), "words", RIGHT);
+    let named = ["--passphrase-file", text(&right)];
+    let made = json(&["keys", "generate", text(&key), "--json"]);
+    works(&[&["keys", "encrypt", text(&key)], &named[..]].concat());
+
+    let rotate = ["keys", "rotate", text(&key), "--scheme", "bls", "--json"];
+    let rotated = json(&[&rotate[..], &named].concat());
+    assert_eq!(rotated["identity"], made["identity"]);
+    assert_eq!(rotated["scheme"], "bls");
+    assert_ne!(rotated["voting"], made["voting"]);
+    assert_eq!(secrets(&next), "", "nothing is in the clear");
+    works(&[&["keys", "verify", text(&next)], &named[..]].concat());
+    let shown = json(&["keys", "show", text(&next), "--json"]);
+    assert_eq!(shown["voting"], rotated["voting"]);
+
+    let again = refusal(&[&rotate[..], &named].concat());
+    assert!(again.contains("exists already"), "{again}");
+}
+
 #[test]
 fn new_keys_are_sealed_from_the_start() {
     let place = tempfile::tempdir().expect("a folder");

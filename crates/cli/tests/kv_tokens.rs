@@ -2,17 +2,13 @@
 
 mod common;
 
-use common::{json, quorate, stderr, stdout};
+use common::{json, quorate, stderr, stdout, text};
 use quorate_crypto::hash;
 use rustix::process::{getgid, getuid};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
-}
 
 fn names(file: &Path) -> Vec<String> {
     let listed = json(&["kv", "--json", "token", "list", text(file)]);

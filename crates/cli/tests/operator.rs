@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Net, json, quorate, stderr, stdout};
+use common::{Net, json, quorate, stderr, stdout, text};
 use quorate_lab::http;
 use serde_json::Value;
 use std::fs;
@@ -28,10 +28,6 @@ const COMMANDS: [&str; 13] = [
     "completions",
     "man",
 ];
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
-}
 
 fn code(arguments: &[&str]) -> (Option<i32>, String) {
     let output = quorate(arguments);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, quorate, stderr, stdout};
+use common::{json, quorate, stderr, stdout, text};
 use quorate_node::config::read_committee_file;
 use quorate_node::testnet::committee_text;
 use quorate_types::CommitteeFile;
@@ -20,10 +20,6 @@ fn testnet() -> (TempDir, PathBuf) {
     let output = quorate(&["testnet", text(&folder), "--base-port", "21000"]);
     assert!(output.status.success(), "{}", stderr(&output));
     (place, folder)
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
 }
 
 /// Runs a command that must be refused, and returns what it says.

@@ -1,6 +1,7 @@
 //! `quorate keys`: a validator's secrets on disk.
 
 mod dkg;
+mod rotate;
 
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
@@ -30,6 +31,7 @@ pub(crate) const NO_ADDRESS: &str = "host:port";
     quorate keys show key.toml                     what the committee file needs\n  \
     quorate keys encrypt key.toml                  seal keys that are in the clear\n  \
     quorate keys passphrase key.toml               change the passphrase\n  \
+    quorate keys rotate key.toml --scheme bls      a new voting key for the next epoch\n  \
     quorate keys dkg --help                        threshold keys without a dealer")]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -56,6 +58,7 @@ enum Action {
         json: bool,
     },
     Dkg(Box<dkg::Options>),
+    Rotate(rotate::Options),
     /// Check how threshold keys came about, offline
     ///
     /// Takes every step that members signed again: their signatures, commitments and proofs, and
@@ -131,6 +134,7 @@ impl Options {
                 Ok(())
             }
             Action::Dkg(options) => options.run(),
+            Action::Rotate(options) => options.run(),
             Action::Transcript(options) => options.run(),
             Action::Show { file, json } => show(file, *json),
             Action::Verify { file, passphrase_file } => verify(file, passphrase_file.as_deref()),

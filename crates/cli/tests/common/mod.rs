@@ -4,6 +4,7 @@
 
 pub(crate) mod door;
 pub(crate) mod mounts;
+pub(crate) mod operators;
 
 use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_lab::processes::Processes;
@@ -34,6 +35,10 @@ pub(crate) fn stdout(output: &Output) -> String {
 
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
 }
 
 /// Runs a command that must succeed, and reads the JSON object that it prints.

@@ -11,12 +11,16 @@
 //! no packet is lost. Clients reach all members at all times. Disks do not fail here, and no member
 //! lies: the simulator has both.
 //!
+//! Another run ends three epochs under way, with a member that is killed at each border
+//! ([`borders`]).
+//!
 //! The seed gives the faults and what clients ask for. When what happens is up to the machine, so a
 //! failure prints the calls that show it; it need not come again.
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod borders;
 mod certified;
 mod checker;
 mod clients;
@@ -61,6 +65,17 @@ fn what_clients_see_of_hotstuff_with_bls_is_linearizable() {
     check_committee_of("bls", "hotstuff");
 }
 
+#[test]
+fn what_clients_see_over_three_changes_of_committee_is_linearizable() {
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = Runtime::new().expect("a runtime");
+    let options = ["--service", "kv", "--learners", "1"];
+    let mut net = Net::start_with(4, "ed25519", &options, |_| {});
+    net.wait_connected();
+    let (_newcomer, history) = under_load(&runtime, &mut net, |net| borders::cross(net, SEED));
+    check(&net, &history);
+}
+
 fn check_committee_of(scheme: &str, protocol: &str) {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = Runtime::new().expect("a runtime");
@@ -70,19 +85,33 @@ fn check_committee_of(scheme: &str, protocol: &str) {
     let links = links.expect("links");
     net.wait_connected();
 
-    let is_over = Arc::new(AtomicBool::new(false));
-    let clients = start_clients(&runtime, &net, &is_over);
-    let struck = nemesis::strike(&mut net, &links, SEED);
-    is_over.store(true, Ordering::Relaxed);
-    let history = runtime.block_on(collect(clients));
-
-    println!("{struck:?}\n{}", figures(&history));
+    let strike = |net: &mut Net| nemesis::strike(net, &links, SEED);
+    let (struck, history) = under_load(&runtime, &mut net, strike);
+    println!("{struck:?}");
     check_struck(&struck);
     assert_eq!(links.unused(), [], "links that nothing passed");
-    check_progress(&history);
-    check_committee(&net, &history);
-    check_order(&history);
-    spoil::check_that_it_is_noticed(&history);
+    check(&net, &history);
+}
+
+/// What `happen` returns, and what clients saw meanwhile.
+fn under_load<T>(
+    runtime: &Runtime,
+    net: &mut Net,
+    happen: impl FnOnce(&mut Net) -> T,
+) -> (T, History) {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let clients = start_clients(runtime, net, &is_over);
+    let happened = happen(net);
+    is_over.store(true, Ordering::Relaxed);
+    (happened, runtime.block_on(collect(clients)))
+}
+
+fn check(net: &Net, history: &History) {
+    println!("{}", figures(history));
+    check_progress(history);
+    check_committee(net, history);
+    check_order(history);
+    spoil::check_that_it_is_noticed(history);
 }
 
 fn start_clients(

@@ -1,0 +1,53 @@
+//! Operators who change a testnet's committee by their commands.
+
+use super::{quorate, stderr, text};
+use std::path::{Path, PathBuf};
+
+/// Operators of the members in force, with the folder that `quorate testnet` wrote.
+pub(crate) struct Operators {
+    folder: PathBuf,
+    /// Key file of each.
+    keys: Vec<PathBuf>,
+    /// Hand-overs to the epoch in force, once there was one.
+    history: Option<PathBuf>,
+    epoch: u64,
+}
+
+impl Operators {
+    /// Those of the committee that founded the network, by the members' configurations.
+    pub(crate) fn of(folder: PathBuf, configs: &[PathBuf]) -> Self {
+        let keys = configs.iter().map(|config| config.with_file_name("key.toml")).collect();
+        Self { folder, keys, history: None, epoch: 1 }
+    }
+
+    /// Brings a change that is drafted with these options, signed by all members in force, and
+    /// accepted by all of the next: those in force, but for the members whose next key is here.
+    pub(crate) fn change(&mut self, options: &[&str], next: &[(usize, &Path)]) {
+        let change = self.folder.join(format!("change-{}.toml", self.epoch));
+        self.run("draft", &[&["--out", text(&change)], options].concat());
+        for key in &self.keys {
+            self.run("sign", &[text(&change), "--key", text(key)]);
+        }
+        for (member, key) in next {
+            self.keys[*member] = key.to_path_buf();
+        }
+        for key in &self.keys {
+            self.run("accept", &[text(&change), "--key", text(key), "--executed", "1"]);
+        }
+        self.run("submit", &[text(&change)]);
+        self.history = Some(self.keys[0].with_file_name("data").join("epochs"));
+        self.epoch += 1;
+    }
+
+    /// Number of the epoch in force, or to come.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn run(&self, command: &str, arguments: &[&str]) {
+        let mut place = vec!["--net", text(&self.folder)];
+        place.extend(self.history.iter().flat_map(|history| ["--history", text(history)]));
+        let output = quorate(&[&["committee", command], arguments, &place[..]].concat());
+        assert!(output.status.success(), "{command} {arguments:?}: {}", stderr(&output));
+    }
+}
