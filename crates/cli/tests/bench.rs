@@ -85,6 +85,32 @@ fn a_killed_validator_started_again_catches_up_under_load() {
     assert!(height(2) > 0.0 && height(0) > 0.0);
 }
 
+/// A newcomer takes a dead member's place, and another protocol goes on; all end in the same epoch.
+#[test]
+fn a_committee_changes_under_load() {
+    let changes = ["--kill", "2@1", "--change", "replace 1 at 2", "--change", "protocol sbft at 5"];
+    let result = bench(&[&changes[..], &["--service", "kv", "--duration", "8"]].concat());
+    let beside = &result["beside"];
+    let epochs: Vec<_> = beside["borders"].as_array().expect("a list").iter().collect();
+    assert_eq!(
+        epochs.iter().map(|border| border["epoch"].as_u64()).collect::<Vec<_>>(),
+        [Some(2), Some(3)]
+    );
+    for border in epochs {
+        assert!(number(border, "all_s") >= number(border, "first_s"), "{border}");
+    }
+    let states: Vec<_> = (0..5).map(|id| result["validators"][id]["state"].clone()).collect();
+    assert_eq!(states, ["healthy", "healthy", "killed", "healthy", "healthy"]);
+    assert!(number(&result["validators"][4], "committed_tps") > 0.0, "the newcomer executes too");
+    assert_eq!(result["events"][1]["change"], "replace 1");
+    assert!(result["events"][1].get("validator").is_none());
+
+    let refused = quorate(&["bench", "--change", "remove 4 at 1"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    assert!(said.contains("--change 'remove 4 at 1': there are only 4 members"), "{said}");
+}
+
 #[test]
 fn the_paper_s_options_work_together() {
     let result = bench(&[

@@ -8,7 +8,7 @@ use quorate_node::testnet::committee_text;
 use quorate_types::CommitteeFile;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// What is done to a committee file.

@@ -15,6 +15,7 @@
 //!   time is reported apart.
 
 mod beside;
+mod changes;
 mod committee;
 mod config;
 mod error;
@@ -36,6 +37,7 @@ mod siege;
 mod table;
 mod watch;
 
+pub use changes::{NotAChange, PlannedChange, What};
 pub use config::{BenchConfig, SendTo, fitting_timeout_ms, sessions_for};
 pub use error::BenchError;
 pub use events::{At, Cut, Lie, NotAnEvent, Pause, Target};

@@ -114,32 +114,77 @@ pub fn next_key_file(key: &Path) -> PathBuf {
     key.with_extension("next.toml")
 }
 
-/// The keys that are in force under a committee file: these, or those in the file that follows
-/// theirs, if the committee file names the voting key of that one.
-///
-/// # Errors
-/// When the file that follows is refused.
-pub fn in_force(
-    config: &NodeConfig,
+/// A validator's keys, with what opens the files that later epochs name: the operator may put one
+/// file in the place of the other at any time.
+#[derive(Clone, Debug)]
+pub struct Keyring {
     keys: KeyFile,
-    committee: &Committee,
-    file: &CommitteeFile,
-) -> Result<KeyFile, NodeError> {
-    let public = keys.public();
-    let named = |public: &PublicKeys| {
-        let id = committee.find(&public.identity);
-        id.is_some_and(|id| has_voting_key(file, id, public))
-    };
-    let next = next_key_file(&config.key);
-    if named(&public) || committee.find(&public.identity).is_none() || !next.exists() {
-        return Ok(keys);
+    /// Passphrase that was typed.
+    typed: Option<Passphrase>,
+}
+
+impl From<KeyFile> for Keyring {
+    fn from(keys: KeyFile) -> Self {
+        Self { keys, typed: None }
     }
-    let following = open(&next, passphrase_file(config), &mut |_| None)?;
-    let is_named = named(&following.public());
-    if is_named {
-        tracing::info!(file = %next.display(), "a new voting key is in force");
+}
+
+impl Keyring {
+    /// The keys that a configuration names, as [`load`] opens them. What `ask` returns is kept.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub fn load(
+        config: &NodeConfig,
+        ask: &mut dyn FnMut(&Path) -> Option<Passphrase>,
+    ) -> Result<Self, NodeError> {
+        let mut typed = None;
+        let keys = load(config, &mut |path| {
+            typed = ask(path);
+            typed.clone()
+        })?;
+        Ok(Self { keys, typed })
     }
-    Ok(if is_named { following } else { keys })
+
+    /// The keys that were loaded.
+    #[must_use]
+    pub fn keys(&self) -> &KeyFile {
+        &self.keys
+    }
+
+    /// The keys that are in force under a committee file: those that were loaded, or those in the
+    /// key file as it is now, or in the file that follows it; whichever has the voting key that the
+    /// committee file names.
+    ///
+    /// # Errors
+    /// When a file that is needed is refused.
+    pub(crate) fn in_force(
+        &self,
+        config: &NodeConfig,
+        committee: &Committee,
+        file: &CommitteeFile,
+    ) -> Result<KeyFile, NodeError> {
+        let named = |keys: &KeyFile| {
+            let public = keys.public();
+            let id = committee.find(&public.identity);
+            id.is_some_and(|id| has_voting_key(file, id, &public))
+        };
+        let is_member = committee.find(&self.keys.identity.public()).is_some();
+        if !is_member || named(&self.keys) {
+            return Ok(self.keys.clone());
+        }
+        for path in [config.key.clone(), next_key_file(&config.key)] {
+            if !path.exists() {
+                continue;
+            }
+            let keys = open(&path, passphrase_file(config), &mut |_| self.typed.clone())?;
+            if named(&keys) {
+                tracing::info!(file = %path.display(), "a new voting key is in force");
+                return Ok(keys);
+            }
+        }
+        Ok(self.keys.clone())
+    }
 }
 
 fn has_voting_key(file: &CommitteeFile, id: ReplicaId, keys: &PublicKeys) -> bool {

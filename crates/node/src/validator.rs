@@ -31,6 +31,7 @@ use crate::evidence::EvidenceFolder;
 use crate::execution::ExecutionWorker;
 use crate::http::{self, Queues, Shown};
 use crate::http_server::DoorRules;
+use crate::keys::Keyring;
 use crate::log::log_thread;
 use crate::machine::{EventSender, MachineThread, ThreadPorts, queues};
 use crate::observer::Observer;
@@ -45,10 +46,9 @@ use crate::transport::cuts::Cuts;
 use crate::transport::frames::IngressContext;
 use crate::transport::inbound::{HasState, Listener, Peers};
 use crate::transport::outbound::{MadeUp, OnConnect, member_links};
-use crate::{Epochs, NodeConfig, NodeError, keys, room};
+use crate::{Epochs, NodeConfig, NodeError, room};
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use origin::Origin;
-use quorate_crypto::KeyFile;
 use quorate_engine::Replica;
 use quorate_types::machine::Halt;
 use quorate_types::{Event, HandedOver, Lane, ReplicaId, Service};
@@ -150,8 +150,8 @@ impl Validator {
         service: Box<dyn Service>,
         limits: Limits,
     ) -> Result<Self, NodeError> {
-        let keys = keys::load(config, &mut |_| None)?;
-        Self::start_with_keys(config, keys, service, limits)
+        let keyring = Keyring::load(config, &mut |_| None)?;
+        Self::start_with_keys(config, &keyring, service, limits)
     }
 
     /// As [`Validator::start_with`], with keys that the caller has loaded: who can ask for the
@@ -161,11 +161,11 @@ impl Validator {
     /// Why it cannot start.
     pub fn start_with_keys(
         config: &NodeConfig,
-        keys: KeyFile,
+        keyring: &Keyring,
         service: Box<dyn Service>,
         limits: Limits,
     ) -> Result<Self, NodeError> {
-        let origin = Origin::load(config, keys, service.as_ref())?;
+        let origin = Origin::load(config, keyring, service.as_ref())?;
         let started = Self::start_from(&origin, service, limits);
         started.map_err(|error| set_state_aside(&config.data_dir, error))
     }
@@ -177,11 +177,11 @@ impl Validator {
     #[cfg(feature = "liar")]
     pub fn start_lying(
         config: &NodeConfig,
-        keys: KeyFile,
+        keyring: &Keyring,
         service: Box<dyn Service>,
         voice: crate::liar::Voice,
     ) -> Result<Self, NodeError> {
-        let origin = Origin::load(config, keys, service.as_ref())?;
+        let origin = Origin::load(config, keyring, service.as_ref())?;
         let origin = Origin { voice: Some(voice), ..origin };
         Self::start_from(&origin, service, Limits::default())
     }

@@ -132,18 +132,22 @@ pub struct Traces {
     pub rss_mb: Vec<Option<f64>>,
 }
 
-/// Something done to a validator on purpose.
+/// Something done to a validator, or to the committee, on purpose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaultEvent {
     /// Moment, in seconds into the window.
     pub at_s: f64,
-    /// Kind of event: `kill`, `restart`, `pause`, `resume`, `lie` or `cut`.
+    /// Kind of event: `kill`, `restart`, `pause`, `resume`, `lie`, `cut` or `change`.
     pub kind: String,
-    /// Index of the validator.
-    pub validator: u16,
+    /// Index of the validator; `None` where it is done to the committee.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validator: Option<u16>,
     /// The other end of a link that is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_to: Option<u16>,
+    /// Change of the committee that is brought, as in `replace 2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
 }
 
 /// Operations by what became of them.
@@ -209,8 +213,12 @@ impl FaultEvent {
     /// Validator and kind of event, in words.
     #[must_use]
     pub fn describe(&self) -> String {
+        let validator = self.validator.unwrap_or_default();
         if let Some(other) = self.link_to {
-            return format!("link {}-{other} is cut", self.validator);
+            return format!("link {validator}-{other} is cut");
+        }
+        if let Some(change) = &self.change {
+            return format!("the committee changes: {change}");
         }
         let done = match self.kind.as_str() {
             "kill" => "killed",
@@ -220,7 +228,7 @@ impl FaultEvent {
             "lie" => "begins to lie",
             other => other,
         };
-        format!("validator {} {done}", self.validator)
+        format!("validator {validator} {done}")
     }
 }
 

@@ -10,7 +10,8 @@ use quorate_engine::{Availability, Comparison, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::load::Shape;
 use quorate_lab::bench::{
-    self, At, BenchConfig, BenchError, Cut, Lie, MixPlan, Pause, Progress, SendTo, Trace,
+    self, At, BenchConfig, BenchError, Cut, Lie, MixPlan, Pause, PlannedChange, Progress, SendTo,
+    Trace,
 };
 use quorate_ledger::evm::mix;
 use quorate_node::ExistingKeys;
@@ -49,6 +50,8 @@ const P99_LIMIT_MS: f64 = 1_000.0;
     quorate bench --weights 3,1,1,1                   votes weigh differently\n  \
     quorate bench --kill 0@5 --restart 0@10           the first leader dies and comes back\n  \
     quorate bench --cut 0-2@5 --cut 1-3@5              two pairs that do not reach each other\n  \
+    quorate bench --kill 3@5 --change 'replace 1 at 8'   a dead member is replaced under load\n  \
+    quorate bench --change 'protocol sbft at 5' --change 'add 3 at 10'\n  \
     quorate bench --scheme bls --verify each --key-cache off --proposal-key voting\n                                                    \
     what the paper compares\n  \
     quorate bench --protocol sbft --keys-from keys    keys of `quorate keys dkg`\n  \
@@ -142,6 +145,12 @@ pub(crate) struct Options {
     /// measured window; may be repeated
     #[arg(long, value_name = "A-B@T")]
     cut: Vec<Cut>,
+    /// Change the committee T seconds into the measured window: 'replace COUNT' (those that are
+    /// dead first), 'replace all', 'add COUNT', 'remove COUNT', 'protocol NAME' or 'scheme NAME'
+    /// (new voting keys for all), as in 'replace 2 at 10'; may be repeated. Newcomers run from the
+    /// beginning, as learners
+    #[arg(long, value_name = "'WHAT at T'")]
+    change: Vec<PlannedChange>,
     /// Have validator I lie from T seconds into the measured window on, as in
     /// 3=certificate-flood@3; may be repeated. A wrong name lists all behaviours
     #[cfg(feature = "liar")]
@@ -322,10 +331,11 @@ impl Options {
         interrupted: &AtomicBool,
     ) -> Result<Report, BenchError> {
         let calm = self.kill.is_empty() && self.pause.is_empty() && self.cut.is_empty();
-        let disturbed = !(calm && self.crowd.is_empty() && self.lies().is_empty());
+        let calm = calm && self.crowd.is_empty() && self.change.is_empty();
+        let disturbed = !(calm && self.lies().is_empty());
         if disturbed || self.load == Shape::Closed {
             let rule = "--rate max is for a healthy committee in an open loop: leave --kill, --pause, \
-                        --cut, --crowd and --load closed out";
+                        --cut, --crowd, --change and --load closed out";
             return Err(BenchError::Config(rule.to_owned()));
         }
         let network_ms = config.topology().map_or(0, |network| bench::fitting_timeout_ms(&network));
@@ -378,6 +388,7 @@ impl Options {
             crowds: self.crowd.clone(),
             descriptors: self.descriptors,
             cuts: self.cut.clone(),
+            changes: self.change.clone(),
             durability: self.durability,
             retention_bytes: self.retention << 20,
             service: self.service,

@@ -5,7 +5,7 @@ use crate::commands::is_loopback;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase, secret};
 use clap::Args;
-use quorate_crypto::{IdentitySecret, KeyFile};
+use quorate_crypto::IdentitySecret;
 use quorate_gateway::ethereum::{Ethereum, EthereumConfig, EthereumError};
 use quorate_gateway::rest::{Access, Gateway, GatewayConfig, GatewayError, RestLimits};
 use quorate_lab::{NoGenesis, ServiceKind};
@@ -13,12 +13,12 @@ use quorate_ledger::evm::Genesis;
 use quorate_node::connections::ConnectionLimits;
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::HttpTls;
+use quorate_node::keys::Keyring;
 use quorate_node::quotas::{AddressRates, RateLimit};
 use quorate_node::reload::outlive_hangups;
 use quorate_node::transport::Limits;
 use quorate_node::{
     Ending, LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, descriptors, init_logging,
-    keys,
 };
 use quorate_storage::StorageError;
 use quorate_types::{ReplicaId, Service};
@@ -206,8 +206,8 @@ impl Options {
         let fail = |error| self.explain(error);
         let rules = door_rules(config)?;
         make_data_dir(config)?;
-        let keys = load_keys(config, &fail)?;
-        let identity = Arc::new(keys.identity.clone());
+        let keyring = load_keys(config, &fail)?;
+        let identity = Arc::new(keyring.keys().identity.clone());
         let shutdown = Shutdown::on_signals().map_err(fail)?;
         if self.exit_with_parent {
             end_with_parent(shutdown.clone());
@@ -216,7 +216,7 @@ impl Options {
         let mut kept = None;
         loop {
             let built = service.build(genesis.cloned()).map_err(Failure::usage)?;
-            let validator = self.start_validator(config, keys.clone(), built).map_err(fail)?;
+            let validator = self.start_validator(config, &keyring, built).map_err(fail)?;
             let (identity, rules) = (Arc::clone(&identity), rules.clone());
             let gateway = match (kept.take(), genesis) {
                 (Some(gateway), _) => Some(Door::beside(gateway, &validator)),
@@ -277,17 +277,17 @@ impl Options {
     fn start_validator(
         &self,
         config: &NodeConfig,
-        keys: KeyFile,
+        keyring: &Keyring,
         service: Box<dyn Service>,
     ) -> Result<Validator, NodeError> {
         #[cfg(feature = "liar")]
         if let Some(behaviour) = self.lie {
             let mut config = config.clone();
             config.replica = behaviour.settings(config.replica);
-            let voice = super::liar::voice(&config, &keys, behaviour)?;
-            return Validator::start_lying(&config, keys, service, voice);
+            let voice = super::liar::voice(&config, keyring.keys(), behaviour)?;
+            return Validator::start_lying(&config, keyring, service, voice);
         }
-        Validator::start_with_keys(config, keys, service, Limits::default())
+        Validator::start_with_keys(config, keyring, service, Limits::default())
     }
 
     /// Failure that an error means: its exit code, and where to look further.
@@ -331,9 +331,9 @@ fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// Before signals are caught, so that Ctrl-C ends the question.
-fn load_keys(config: &NodeConfig, fail: &dyn Fn(NodeError) -> Failure) -> Result<KeyFile, Failure> {
+fn load_keys(config: &NodeConfig, fail: &dyn Fn(NodeError) -> Failure) -> Result<Keyring, Failure> {
     let mut refusal = None;
-    let loaded = keys::load(config, &mut |key| {
+    let loaded = Keyring::load(config, &mut |key| {
         passphrase::ask(key).unwrap_or_else(|failure| {
             refusal = Some(failure);
             None

@@ -1,13 +1,14 @@
 //! The committee under test: its folder, its processes and how to ask them.
 
 use super::BenchError;
+use super::changes;
 use super::config::BenchConfig;
 use super::siege::Doors;
 use crate::processes::{Processes, Program, StartOptions};
 use crate::status::{ValidatorStatus, ask_all};
 use quorate_node::config::load_committee;
 use quorate_node::ports::free_ports;
-use quorate_node::{Testnet, TestnetPlan};
+use quorate_node::{NodeConfig, Testnet, TestnetPlan};
 use quorate_types::{Committee as Members, ReplicaId};
 use std::fs::File;
 use std::io::{self, Write};
@@ -54,11 +55,13 @@ impl Committee {
         let (place, folder) = claim(config)?;
         let system = |what| move |source| BenchError::System { what, source };
         let gateways = if config.reads > 0 { config.validators } else { 0 };
-        let ports = 2 * config.validators + gateways;
+        let newcomers = config.newcomers().map_err(BenchError::Config)?;
+        let ports = 2 * (config.validators + newcomers) + gateways;
         let base_port = free_ports(ports).map_err(system("find free ports"))?;
         let plan = TestnetPlan {
             name: format!("bench-{}", config.seed),
             members: usize::from(config.validators),
+            learners: usize::from(newcomers),
             weights: config.weights.clone(),
             redundancy: config.redundancy,
             scheme: config.scheme,
@@ -73,7 +76,7 @@ impl Committee {
             gateways: config.reads > 0,
             ..TestnetPlan::default()
         };
-        let testnet = Testnet::create(&folder, &plan)?;
+        let testnet = with_newcomers(Testnet::create(&folder, &plan)?)?;
         let absent = config.absent();
         let cut_links = folder.join("cut-links");
         let options = StartOptions {
@@ -108,6 +111,11 @@ impl Committee {
         &self.testnet.http
     }
 
+    /// The processes as a change of the committee needs them.
+    pub(super) fn changing<'a>(&'a self, dead: &'a [u16]) -> changes::Processes<'a> {
+        changes::Processes { configs: &self.testnet.configs, http: &self.testnet.http, dead }
+    }
+
     /// Addresses at which strangers reach a validator: for peers and clients, and over HTTP.
     pub(super) fn doors(&self, members: &Members, validator: u16) -> Doors {
         let index = usize::from(validator);
@@ -140,7 +148,8 @@ impl Committee {
     /// Waits until every validator is connected to every other.
     pub(super) fn await_connected(&mut self, interrupted: &AtomicBool) -> Result<(), BenchError> {
         let deadline = Instant::now() + COMING_UP;
-        let others = (self.testnet.http.len() - self.absent.len()) as u64 - 1;
+        let members = self.testnet.http.len() - self.testnet.learners.len();
+        let others = (members - self.absent.len()) as u64 - 1;
         loop {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(BenchError::Interrupted);
@@ -199,6 +208,17 @@ impl Committee {
             (result, _) => result,
         }
     }
+}
+
+/// The testnet with its learners among the processes, behind the members.
+fn with_newcomers(mut testnet: Testnet) -> Result<Testnet, BenchError> {
+    for learner in &testnet.learners {
+        let config = NodeConfig::load(&learner.config);
+        let config = config.map_err(|error| BenchError::Client(error.to_string()))?;
+        testnet.configs.push(learner.config.clone());
+        testnet.http.push(config.http);
+    }
+    Ok(testnet)
 }
 
 fn claim(config: &BenchConfig) -> Result<(Place, PathBuf), BenchError> {

@@ -1,5 +1,6 @@
 //! Configuration of a bench.
 
+use super::changes::{self, PlannedChange};
 use super::events::{At, Cut, Lie, Pause, Target};
 use super::evm::{CHUNK_TRANSACTIONS, MixPlan, Trace};
 use super::load::{Content, Payload, Plan, Shape};
@@ -65,6 +66,8 @@ pub struct BenchConfig {
     pub descriptors: Option<u64>,
     /// Links to cut, and when.
     pub cuts: Vec<Cut>,
+    /// Changes of the committee, and when.
+    pub changes: Vec<PlannedChange>,
     /// Condition under which a validator calls a record durable.
     pub durability: Durability,
     /// Bytes of log that a validator keeps for members that fell behind.
@@ -182,7 +185,8 @@ impl BenchConfig {
 
     fn validate_events(&self) -> Result<(), String> {
         let check = |ok: bool, rule: String| if ok { Ok(()) } else { Err(rule) };
-        let (n, end) = (self.validators, self.duration_s);
+        let newcomers = self.newcomers()?;
+        let (n, end) = (self.validators + newcomers, self.duration_s);
         let pauses = || self.pauses.iter().map(|pause| &pause.at);
         let lies = || self.lies.iter().map(|lie| &lie.at);
         let others = pauses().chain(lies()).chain(&self.crowds);
@@ -227,6 +231,37 @@ impl BenchConfig {
              kill fewer, or --restart some"
         );
         check(weight <= bearable, rule)
+    }
+
+    /// Newcomers that changes of the committee bring. They run from the beginning, as learners.
+    ///
+    /// # Errors
+    /// A sentence that says which change is impossible.
+    pub fn newcomers(&self) -> Result<u16, String> {
+        let mut shape = changes::Shape {
+            weights: self.weights(),
+            redundancy: self.redundancy,
+            scheme: self.scheme,
+            protocol: self.settings.protocol,
+            newcomers: 0,
+        };
+        for change in &self.changes {
+            let refused = |rule: String| format!("--change '{change}': {rule}");
+            if change.second > self.duration_s as f64 {
+                return Err(refused(format!("the load ends after {} seconds", self.duration_s)));
+            }
+            if self.emulation.is_some() {
+                return Err(refused("newcomers have no place on an emulated network".to_owned()));
+            }
+            shape = shape.after(change.what).map_err(refused)?;
+        }
+        Ok(shape.newcomers)
+    }
+
+    /// Processes that run: the first members, and newcomers behind them.
+    #[must_use]
+    pub fn processes(&self) -> u16 {
+        self.validators + self.newcomers().unwrap_or(0)
     }
 
     /// The members' weights: 1 each unless others were asked for.
@@ -295,6 +330,7 @@ impl BenchConfig {
             "crowd": text(&self.crowds),
             "descriptors": self.descriptors,
             "cut": self.cuts.iter().map(Cut::to_string).collect::<Vec<_>>(),
+            "change": self.changes.iter().map(PlannedChange::to_string).collect::<Vec<_>>(),
             "liar": self.lies.iter().map(Lie::to_string).collect::<Vec<_>>(),
             "durability": self.durability.to_string(),
             "retention_bytes": self.retention_bytes,
@@ -398,9 +434,11 @@ impl BenchConfig {
     /// The weight of a member, or the most that whoever fills a role may have.
     fn weight_of(&self, who: Target) -> u64 {
         let weights = self.weights();
+        let each = weights.each();
         match who {
-            Target::Member(id) => weights.of(usize::from(id)),
-            Target::Leader | Target::Follower => weights.each().iter().copied().max().unwrap_or(1),
+            // A newcomer weighs 1, or as much as whom it replaces.
+            Target::Member(id) if id < self.validators => each[usize::from(id)],
+            _ => each.iter().copied().max().unwrap_or(1),
         }
     }
 }

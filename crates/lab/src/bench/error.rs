@@ -23,6 +23,14 @@ pub enum BenchError {
         /// Error of the system.
         source: io::Error,
     },
+    /// A change of the committee did not come about.
+    #[error("the change '{what}' came to nothing: {reason}")]
+    Change {
+        /// Change that was brought, as in `replace 2`.
+        what: String,
+        /// Sentence that says what was in its way.
+        reason: String,
+    },
     /// The client library failed.
     #[error("cannot open the client sessions: {0}")]
     Client(String),

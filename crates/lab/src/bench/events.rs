@@ -13,6 +13,8 @@ pub enum Target {
     Leader,
     /// The one whose turn has just passed, and so is the longest away.
     Follower,
+    /// All members together: whose committee changes.
+    Committee,
 }
 
 /// A validator and a moment, written `I@T`: T seconds into the measured window.
@@ -50,7 +52,7 @@ impl Lie {
     pub fn liar(&self) -> Option<u16> {
         match self.at.who {
             Target::Member(id) => Some(id),
-            Target::Leader | Target::Follower => None,
+            Target::Leader | Target::Follower | Target::Committee => None,
         }
     }
 }
@@ -158,6 +160,7 @@ impl fmt::Display for Target {
             Self::Member(id) => write!(f, "{id}"),
             Self::Leader => f.write_str("leader"),
             Self::Follower => f.write_str("follower"),
+            Self::Committee => f.write_str("committee"),
         }
     }
 }
@@ -205,6 +208,8 @@ pub(super) enum Action {
     Crowd,
     /// Nothing passes between it and this one from then on.
     CutFrom(u16),
+    /// The change with this index is brought.
+    Change(usize),
 }
 
 impl Action {
@@ -217,6 +222,7 @@ impl Action {
             Self::Lie => "lie",
             Self::Crowd => "crowd",
             Self::CutFrom(_) => "cut",
+            Self::Change(_) => "change",
         }
     }
 
@@ -224,9 +230,13 @@ impl Action {
     pub(super) fn other_end(self) -> Option<u16> {
         match self {
             Self::CutFrom(other) => Some(other),
-            Self::Kill | Self::Restart | Self::Pause | Self::Resume | Self::Lie | Self::Crowd => {
-                None
-            }
+            Self::Kill
+            | Self::Restart
+            | Self::Pause
+            | Self::Resume
+            | Self::Lie
+            | Self::Crowd
+            | Self::Change(_) => None,
         }
     }
 

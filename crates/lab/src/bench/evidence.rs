@@ -122,7 +122,7 @@ impl Evidence<'_> {
         let grown = |value: fn(&ValidatorStatus) -> f64| -> Vec<f64> {
             self.truthful().map(|id| growth(window, id, value)).collect()
         };
-        let validators: Vec<_> = (0..config.validators).map(|id| self.validator(id)).collect();
+        let validators: Vec<_> = (0..config.processes()).map(|id| self.validator(id)).collect();
         let rates = validators.iter().filter_map(|validator| validator.committed_tps);
         let committed_tps = rates.reduce(f64::min).unwrap_or(0.0);
         let committed = committed_tps * config.duration_s as f64;
@@ -167,7 +167,7 @@ impl Evidence<'_> {
     /// Members whose figures say something of the committee: a liar's say what it does.
     fn truthful(&self) -> impl Iterator<Item = u16> {
         let lies = |id: &u16| matches!(self.states[usize::from(*id)], ValidatorState::Lying(_));
-        (0..self.config.validators).filter(move |id| !lies(id))
+        (0..self.config.processes()).filter(move |id| !lies(id))
     }
 
     /// The samples from when the window opened to when it closed.
@@ -178,7 +178,7 @@ impl Evidence<'_> {
 
     /// Cost of an operation at each station of a validator, in µs, by the station's name.
     fn stations_us(&self) -> BTreeMap<String, f64> {
-        let ids = (0..self.config.validators)
+        let ids = (0..self.config.processes())
             .filter(|&id| self.states[usize::from(id)] == ValidatorState::Healthy);
         let executed: f64 =
             ids.map(|id| growth(self.window(), id, |status| status.operations as f64)).sum();
@@ -237,7 +237,7 @@ impl Evidence<'_> {
 
     /// The slowest and the fastest healthy validator in each interval.
     fn committed(&self) -> Committed {
-        let ids = (0..usize::from(self.config.validators))
+        let ids = (0..usize::from(self.config.processes()))
             .filter(|&id| self.states[id] == ValidatorState::Healthy);
         let count = self.config.load_span().as_millis() as usize / self.tracks.interval_ms as usize;
         let rates: Vec<_> = ids.map(|id| self.tracks.rates(id, count)).collect();
@@ -255,7 +255,7 @@ impl Evidence<'_> {
     fn timeline(&self) -> Vec<Second> {
         let healthy = |id: u16| self.states[usize::from(id)] == ValidatorState::Healthy;
         let slowest = |pair: &[Sample]| {
-            let ids = (0..self.config.validators).filter(|&id| healthy(id));
+            let ids = (0..self.config.processes()).filter(|&id| healthy(id));
             ids.map(|id| growth(pair, id, |status| status.operations as f64) as u64).min()
         };
         let most_view_changes = |pair: &[Sample]| {

@@ -14,6 +14,10 @@ pub(super) fn plan(config: &BenchConfig) -> Vec<Event> {
         let at = At { who: Target::Member(one), second };
         events.push(Event { at, action: Action::CutFrom(other) });
     }
+    for (index, change) in config.changes.iter().enumerate() {
+        let at = At { who: Target::Committee, second: change.second };
+        events.push(Event { at, action: Action::Change(index) });
+    }
     for pause in &config.pauses {
         let end = At { second: pause.at.second + pause.for_s, ..pause.at };
         events.push(Event { at: pause.at, action: Action::Pause });

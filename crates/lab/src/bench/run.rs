@@ -1,6 +1,7 @@
 //! A run under way: looks at everybody, lets events happen, waits for the last answers.
 
 use super::beside::least_latency;
+use super::changes::{self, Border, Roster};
 use super::committee::Committee;
 use super::config::BenchConfig;
 use super::events::{Action, Event, Target};
@@ -17,7 +18,7 @@ use crate::stations::{self, Threads, Used, of_validator};
 use crate::status::ValidatorStatus;
 use parking_lot::Mutex;
 use quorate_report::Report;
-use quorate_report::results::beside::{LeastLatency, Recovery};
+use quorate_report::results::beside::{BorderTimes, LeastLatency, Recovery};
 use quorate_report::results::latency_grid::INTERVAL_MS;
 use quorate_report::results::{Beside, FaultEvent};
 use quorate_types::Committee as Members;
@@ -57,6 +58,11 @@ pub(super) struct Run<'a> {
     paused: Vec<u16>,
     /// Crowds at doors.
     sieges: Vec<Siege>,
+    /// Processes that are members now.
+    roster: Roster,
+    /// Changes of the committee on their way, and those that came about.
+    borders: Vec<(usize, Border)>,
+    crossed: Vec<BorderTimes>,
     /// Processor time of threads before the window opened, and while it was open, in µs.
     threads: Threads,
     stations_us: Used,
@@ -68,7 +74,7 @@ impl<'a> Run<'a> {
     /// A run that begins now.
     pub(super) fn new(given: Given<'a>) -> Self {
         let config = given.config;
-        let validators = usize::from(config.validators);
+        let validators = usize::from(config.processes());
         let mut health = Health::new(validators);
         let mut states = vec![ValidatorState::Healthy; validators];
         for absent in config.absent() {
@@ -85,6 +91,9 @@ impl<'a> Run<'a> {
             harmed: Vec::new(),
             paused: Vec::new(),
             sieges: Vec::new(),
+            roster: Roster::new(config.validators, config.processes() - config.validators),
+            borders: Vec::new(),
+            crossed: Vec::new(),
             threads: Threads::new(),
             stations_us: Used::new(),
             given,
@@ -131,6 +140,7 @@ impl<'a> Run<'a> {
     pub(super) fn drain(&mut self) -> Result<Looks, BenchError> {
         let config = self.given.config;
         self.given.progress.say("waiting for the last answers and for every validator to catch up");
+        self.await_borders()?;
         let deadline = Instant::now() + Duration::from_secs(config.drain_s);
         let living = self.with(ValidatorState::must_catch_up);
         loop {
@@ -173,6 +183,7 @@ impl<'a> Run<'a> {
             beside: Beside {
                 minimum,
                 recoveries,
+                borders: self.crossed.clone(),
                 logged_bytes_per_tx: self.logged_bytes_per_tx(),
                 ..Beside::default()
             },
@@ -206,7 +217,7 @@ impl<'a> Run<'a> {
         let warmup_s = self.given.config.warmup_s;
         let window = self.samples.iter().position(|sample| sample.second >= warmup_s)?;
         let grown = |value: fn(&ValidatorStatus) -> f64| -> f64 {
-            let ids = 0..self.given.config.validators;
+            let ids = 0..self.given.config.processes();
             ids.map(|id| growth(&self.samples[window..], id, value)).sum()
         };
         let logged = grown(|status| status.log_bytes_written as f64);
@@ -245,13 +256,19 @@ impl<'a> Run<'a> {
                 break;
             }
             self.events.pop();
-            let validator = self.resolve(event);
             let at_s = opened.elapsed().as_secs_f64();
-            self.happen(event, validator)?;
+            let change = match event.action {
+                Action::Change(index) => Some(self.change(index)?),
+                _ => None,
+            };
+            let validator = change.is_none().then(|| self.resolve(event));
+            if let Some(validator) = validator {
+                self.happen(event, validator)?;
+            }
             let at_s = (at_s * 1_000.0).round() / 1_000.0;
             let kind = event.action.name().to_owned();
             let link_to = event.action.other_end();
-            let happening = FaultEvent { at_s, kind, validator, link_to };
+            let happening = FaultEvent { at_s, kind, validator, link_to, change };
             self.given.progress.note(at_s, happening.describe());
             self.happened.push(happening);
         }
@@ -279,7 +296,7 @@ impl<'a> Run<'a> {
             }
             Action::Lie => processes.begin_to_lie(index).map_err(BenchError::signalling)?,
             Action::Crowd => self.crowd(validator)?,
-            Action::CutFrom(_) => {}
+            Action::CutFrom(_) | Action::Change(_) => {}
         }
         if event.action.harms() {
             self.harmed.push((event.at.who, event.action, validator));
@@ -291,8 +308,31 @@ impl<'a> Run<'a> {
             (Action::Pause, _) => ValidatorState::Paused(second),
             (Action::Lie, _) => ValidatorState::Lying(second),
             (Action::Crowd, _) => ValidatorState::Crowded(second),
-            (Action::Resume | Action::CutFrom(_), state) => state,
+            (Action::Resume | Action::CutFrom(_) | Action::Change(_), state) => state,
         };
+        Ok(())
+    }
+
+    /// Brings a change of the committee; what it is, in words.
+    fn change(&mut self, index: usize) -> Result<String, BenchError> {
+        let what = self.given.config.changes[index].what;
+        let dead = self.with(|state| !state.must_catch_up());
+        let processes = self.given.committee.changing(&dead);
+        let border = changes::bring(what, &mut self.roster, &processes)?;
+        self.borders.push((index, border));
+        Ok(what.to_string())
+    }
+
+    /// Waits until all are in the epochs that changes began.
+    fn await_borders(&mut self) -> Result<(), BenchError> {
+        for (index, border) in self.borders.drain(..) {
+            let failed = |reason| {
+                let what = self.given.config.changes[index].what.to_string();
+                BenchError::Change { what, reason }
+            };
+            let crossed = border.join().unwrap_or_else(|_| Err("its thread ended".to_owned()));
+            self.crossed.push(crossed.map_err(failed)?);
+        }
         Ok(())
     }
 
@@ -312,9 +352,12 @@ impl<'a> Run<'a> {
         let before = match event.action {
             Action::Restart => Action::Kill,
             Action::Resume => Action::Pause,
-            Action::Kill | Action::Pause | Action::Lie | Action::Crowd | Action::CutFrom(_) => {
-                return self.by_role(event.at.who);
-            }
+            Action::Kill
+            | Action::Pause
+            | Action::Lie
+            | Action::Crowd
+            | Action::CutFrom(_)
+            | Action::Change(_) => return self.by_role(event.at.who),
         };
         let of_it =
             |(who, action, _): &&(Target, Action, u16)| *who == event.at.who && *action == before;
@@ -327,13 +370,14 @@ impl<'a> Run<'a> {
         let looks = self.given.committee.look_but(&self.paused);
         let latest = looks.iter().flatten().max_by_key(|status| status.view);
         let leader = latest.map_or(0, |status| status.leader);
-        let n = self.given.config.validators;
+        let n = self.roster.size();
         let there = |id: &u16| looks[usize::from(*id)].is_some();
         let turn = |step: u16| match who {
             Target::Follower => (leader + n - 1 - step) % n,
-            Target::Leader | Target::Member(_) => (leader + step) % n,
+            Target::Leader | Target::Member(_) | Target::Committee => (leader + step) % n,
         };
-        (0..n).map(turn).find(there).unwrap_or(leader)
+        let process = |step| self.roster.process(turn(step));
+        (0..n).map(process).find(there).unwrap_or_else(|| self.roster.process(leader))
     }
 
     fn with(&self, choice: impl Fn(&ValidatorState) -> bool) -> Vec<u16> {

@@ -112,3 +112,66 @@ fn a_credential_is_guarded_by_systemd_and_not_by_its_mode() {
     assert!(read_passphrase(&path, Origin::Credential).unwrap().is_same(&words("open sesame")));
     read_passphrase(&path, Origin::Environment).unwrap_err();
 }
+
+/// A committee of the member with these keys alone.
+fn naming(keys: &KeyFile) -> (Committee, CommitteeFile) {
+    let file = CommitteeFile {
+        name: "one".into(),
+        network: None,
+        epoch: quorate_types::Epoch(1),
+        scheme: keys.public().scheme.to_string(),
+        redundancy: 0,
+        settings: quorate_types::AgreedSettings::default(),
+        groups: None,
+        members: vec![quorate_types::Member::new(&keys.public(), "localhost:1".into())],
+    };
+    (Committee::load(&file, quorate_crypto::KeyCache::Off).unwrap(), file)
+}
+
+/// New keys of the same identity.
+fn rotated(keys: &KeyFile, seed: u8) -> KeyFile {
+    KeyFile { voting: KeyFile::from_seed(SchemeKind::Bls, &[seed; 32]).voting, ..keys.clone() }
+}
+
+/// The operator moves the new file over the old one while the validator runs, and rotates again.
+#[test]
+fn keys_that_took_the_place_of_others_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key.toml");
+    let first = KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32]);
+    let (second, third) = (rotated(&first, 6), rotated(&first, 7));
+    let config = NodeConfig::new("committee".into(), key.clone(), "data".into());
+    first.write(&key).unwrap();
+    let keyring = Keyring::load(&config, &mut |_| None).unwrap();
+    second.write(&next_key_file(&key)).unwrap();
+    let in_force = |named: &KeyFile| {
+        let (committee, file) = naming(named);
+        keyring.in_force(&config, &committee, &file).unwrap().public().voting
+    };
+    assert_eq!(in_force(&second), second.public().voting, "it lies beside");
+    fs::rename(next_key_file(&key), &key).unwrap();
+    third.write(&next_key_file(&key)).unwrap();
+    for keys in [&first, &second, &third] {
+        assert_eq!(in_force(keys), keys.public().voting);
+    }
+    assert_eq!(in_force(&rotated(&first, 8)), first.public().voting, "nobody has it");
+}
+
+#[test]
+fn a_typed_passphrase_opens_what_follows() {
+    let place = Place::sealed();
+    let first = KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32]);
+    let second = rotated(&first, 6);
+    let cost = SealCost { memory_kib: 64, passes: 1, lanes: 1 };
+    let random = &mut |bytes: &mut [u8]| bytes.fill(8);
+    let next = next_key_file(&place.config.key);
+    second.write_sealed(&next, &words("open sesame"), cost, random).unwrap();
+    let mut asked = 0;
+    let keyring = Keyring::load(&place.config, &mut |_| {
+        asked += 1;
+        Some(words("open sesame"))
+    });
+    let (committee, file) = naming(&second);
+    let keys = keyring.unwrap().in_force(&place.config, &committee, &file).unwrap();
+    assert_eq!((keys.public().voting, asked), (second.public().voting, 1));
+}

@@ -8,12 +8,13 @@ use crate::health::Health;
 use crate::http::{Shown, Summary};
 use crate::http_server::DoorRules;
 use crate::http_tls::HttpTls;
+use crate::keys::{self, Keyring};
 use crate::metrics::{Identity, Metrics};
 use crate::quotas::{AddressRates, RateLimit};
 #[cfg(feature = "liar")]
 use crate::threads::Threads;
 use crate::transport::Network;
-use crate::{ClientPolicy, Epochs, NodeConfig, NodeError, keys};
+use crate::{ClientPolicy, Epochs, NodeConfig, NodeError};
 use arc_swap::ArcSwap;
 use quorate_crypto::KeyFile;
 use quorate_engine::{ReplicaConfig, Status, Verifier};
@@ -71,14 +72,14 @@ fn admission(
 impl Origin {
     pub(super) fn load(
         config: &NodeConfig,
-        keys: KeyFile,
+        keyring: &Keyring,
         service: &dyn Service,
     ) -> Result<Self, NodeError> {
         let wall = WallClock::read(Clock::start());
         let epochs = Arc::new(Epochs::open(config)?);
-        let config = epochs.configure(config, &keys.identity.public())?;
+        let config = epochs.configure(config, &keyring.keys().identity.public())?;
         let committee = Arc::clone(epochs.committee());
-        let keys = keys::in_force(&config, keys, &committee, epochs.file())?;
+        let keys = keyring.in_force(&config, &committee, epochs.file())?;
         let id = keys::place_of(&config, &committee, epochs.file(), &keys.public())?;
         if service.name() != config.service {
             return Err(NodeError::OtherService {

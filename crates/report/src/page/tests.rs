@@ -63,8 +63,9 @@ pub(super) fn report(scheme: &str) -> Report {
         events: vec![FaultEvent {
             at_s: 4.0,
             kind: "kill".to_owned(),
-            validator: 0,
+            validator: Some(0),
             link_to: None,
+            change: None,
         }],
         timeline: (0..seconds).map(second).collect(),
         load: Rates {
@@ -298,7 +299,13 @@ fn runs_that_do_not_differ_get_letters() {
 #[test]
 fn events_that_are_the_same_everywhere_are_marked_once() {
     let mut reports = vec![report("ed25519"), report("bls")];
-    let event = FaultEvent { at_s: 7.0, kind: "restart".to_owned(), validator: 0, link_to: None };
+    let event = FaultEvent {
+        at_s: 7.0,
+        kind: "restart".to_owned(),
+        validator: Some(0),
+        link_to: None,
+        change: None,
+    };
     reports[1].events.push(event);
     let plots = charts::of(&name_runs(reports, &[]));
     let marks: Vec<_> = plot(&plots, "latency").marks.iter().map(|m| m.text.as_str()).collect();

@@ -24,6 +24,9 @@ pub struct Beside {
     pub searched: Option<Searched>,
     /// Recovery of throughput after each fault event.
     pub recoveries: Vec<Recovery>,
+    /// Epochs that changes of the committee began, in their order.
+    #[serde(default)]
+    pub borders: Vec<BorderTimes>,
 }
 
 /// The least latency that the protocol needs on the emulated network, and how near the run came.
@@ -107,6 +110,18 @@ pub struct Recovery {
     pub view_timeouts: Option<f64>,
 }
 
+/// Time from when a change of the committee is brought to its members until they are in the epoch
+/// that it begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BorderTimes {
+    /// Number of the epoch.
+    pub epoch: u64,
+    /// Seconds until the first process is in it.
+    pub first_s: Option<f64>,
+    /// Seconds until all are, those that left the committee among them.
+    pub all_s: Option<f64>,
+}
+
 impl Beside {
     /// Rows for a table, name and text: one for each thing that is there.
     #[must_use]
@@ -114,10 +129,30 @@ impl Beside {
         let minimum = self.minimum.iter().map(|minimum| ("least latency", minimum.describe()));
         let searched = self.searched.iter().map(|searched| ("highest rate", searched.describe()));
         let recoveries = self.recoveries.iter().map(|recovery| ("recovery", recovery.describe()));
+        let borders = self.borders.iter().map(|border| ("new epoch", border.describe()));
         let bounds = self.bounds.iter().flat_map(Bounds::figures);
         let evm = self.evm.iter().flat_map(EvmBound::figures);
         let reads = self.reads.iter().map(|reads| ("reads", reads.describe()));
-        minimum.chain(searched).chain(recoveries).chain(reads).chain(evm).chain(bounds).collect()
+        minimum
+            .chain(searched)
+            .chain(recoveries)
+            .chain(borders)
+            .chain(reads)
+            .chain(evm)
+            .chain(bounds)
+            .collect()
+    }
+}
+
+impl BorderTimes {
+    fn describe(&self) -> String {
+        let after = |seconds: Option<f64>| seconds.map_or("never".into(), |s| format!("{s:.2} s"));
+        let Self { epoch, first_s, all_s } = *self;
+        format!(
+            "epoch {epoch}: the first is in it after {}, all after {}",
+            after(first_s),
+            after(all_s)
+        )
     }
 }
 
@@ -167,8 +202,10 @@ impl Recovery {
     /// The event and its effect as a line of text.
     #[must_use]
     pub fn describe(&self) -> String {
-        let FaultEvent { at_s, kind, validator, link_to } = &self.event;
-        let other = link_to.map(|other| format!("-{other}")).unwrap_or_default();
+        let FaultEvent { at_s, kind, validator, link_to, change } = &self.event;
+        let text = |part: &Option<u16>, before| part.map(|id| format!("{before}{id}"));
+        let validator = text(validator, "").or_else(|| change.clone()).unwrap_or_default();
+        let other = text(link_to, "-").unwrap_or_default();
         let what = format!("{kind} {validator}{other} at {at_s} s:");
         let settled = format!("then {:.0} % of before", 100.0 * self.after_tps / self.before_tps);
         let lowest = thousands(self.lowest_tps.round() as u64);

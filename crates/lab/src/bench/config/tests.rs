@@ -29,6 +29,7 @@ pub(in crate::bench) fn config() -> BenchConfig {
         crowds: Vec::new(),
         descriptors: None,
         cuts: Vec::new(),
+        changes: Vec::new(),
         durability: Durability::Fsync,
         retention_bytes: 64 << 20,
         service: "log".parse().expect("a service"),

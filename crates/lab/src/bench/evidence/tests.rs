@@ -40,6 +40,7 @@ fn config() -> BenchConfig {
         pauses: Vec::new(),
         lies: Vec::new(),
         crowds: Vec::new(),
+        changes: Vec::new(),
         descriptors: None,
         cuts: Vec::new(),
         durability: Durability::Os,

@@ -3,7 +3,7 @@ use quorate_report::results::FaultEvent;
 use quorate_report::results::beside::Recovery;
 
 fn event(at_s: f64) -> FaultEvent {
-    FaultEvent { at_s, kind: "kill".to_owned(), validator: 2, link_to: None }
+    FaultEvent { at_s, kind: "kill".to_owned(), validator: Some(2), link_to: None, change: None }
 }
 
 /// 100 operations an interval of 100 ms, but for some; the warm-up takes one second.

@@ -60,6 +60,7 @@ impl Processes {
             crowds: Vec::new(),
             descriptors: None,
             cuts: Vec::new(),
+            changes: Vec::new(),
             durability: setup.durability,
             retention_bytes: RETENTION_BYTES,
             service: setup.service,

@@ -111,8 +111,9 @@ impl Host {
         let service = Box::new(Watched { service, tell });
         let limits = Limits::default();
         let shutdown = Shutdown::on_signals().map_err(Failure::run)?;
-        let validator = Validator::start_with_keys(&config, given.keys.clone(), service, limits)
-            .map_err(Failure::run)?;
+        let validator =
+            Validator::start_with_keys(&config, &given.keys.clone().into(), service, limits)
+                .map_err(Failure::run)?;
         let committee = load_committee(&config.committee, config.replica.comparison.key_cache)
             .map_err(Failure::run)?;
         // Steps are signed by their members: whoever hands them in need not be known.
