@@ -233,3 +233,24 @@ fn a_terminal_is_asked_without_echo_and_twice_for_something_new() {
     terminal.answer("Passphrase of", RIGHT);
     assert_eq!(terminal.end().0, Some(0));
 }
+
+/// A voting key for the next epoch is of the same identity, and as secret as the present one.
+#[test]
+fn a_new_voting_key_keeps_identity_and_seal_of_another_file() {
+    let place = tempfile::tempdir().expect("a folder");
+    let [key, next] = ["key.toml", "key.next.toml"].map(|name| place.path().join(name));
+    let words = words(place.path(), "words", RIGHT);
+    let sealed = ["--passphrase-file", text(&words)];
+    works(&[&["keys", "generate", text(&key), "--encrypt"], &sealed[..]].concat());
+    let generate = ["keys", "generate", text(&next), "--scheme", "bls", "--identity", text(&key)];
+    works(&[&generate[..], &sealed].concat());
+    works(&[&["keys", "verify", text(&next)], &sealed[..]].concat());
+    assert_eq!(secrets(&next), "", "nothing is in the clear");
+    let [present, following] =
+        [&key, &next].map(|key| json(&["keys", "show", text(key), "--json"]));
+    assert_eq!(present["identity"], following["identity"]);
+    assert_eq!(following["scheme"], "bls");
+    assert!(refusal(&generate).contains("exists already"));
+    let plain = refusal(&[&["keys", "generate", "new"], &sealed[..]].concat());
+    assert!(plain.contains("--encrypt") && plain.contains("--identity"), "{plain}");
+}
