@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_learner_is_no_member_and_has_no_weight() {
-        let config = StartedWith { learner: true, signs: false };
+        let config = StartedWith { learner: true, ..StartedWith::default() };
         let learner = ValidatorStatus { id: 1, config, ..ValidatorStatus::default() };
         let member = ValidatorStatus { weight: 1, ..ValidatorStatus::default() };
         let addresses = ["a".to_owned(), "b".to_owned()];
