@@ -1,8 +1,9 @@
 //! Passphrases from a file or from the terminal, never from an argument.
 
 use crate::failure::Failure;
-use quorate_crypto::{KeyFile, Passphrase, StoredKeys};
+use quorate_crypto::{KeyFile, KeyFileError, Passphrase, SealCost, StoredKeys};
 use quorate_node::keys::{Origin, passphrase_file_of_environment, read_passphrase};
+use quorate_node::testnet::system_random;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal};
@@ -23,12 +24,35 @@ pub(crate) fn existing(of: &Path, file: Option<&Path>) -> Result<Passphrase, Fai
 /// Keys of a file, opened with a passphrase from `passphrase_file`, from the environment or typed
 /// where it is sealed.
 pub(crate) fn open_keys(file: &Path, passphrase_file: Option<&Path>) -> Result<KeyFile, Failure> {
+    Ok(open_with_passphrase(file, passphrase_file)?.0)
+}
+
+/// As [`open_keys`], with the passphrase where the file is sealed: for a file that follows it.
+pub(crate) fn open_with_passphrase(
+    file: &Path,
+    passphrase_file: Option<&Path>,
+) -> Result<(KeyFile, Option<Passphrase>), Failure> {
     match StoredKeys::read(file).map_err(Failure::usage)? {
-        StoredKeys::Open(keys) => Ok(keys),
+        StoredKeys::Open(keys) => Ok((keys, None)),
         StoredKeys::Sealed(sealed) => {
             let passphrase = existing(file, passphrase_file)?;
-            sealed.open(&passphrase).map_err(Failure::usage)
+            let keys = sealed.open(&passphrase).map_err(Failure::usage)?;
+            Ok((keys, Some(passphrase)))
         }
+    }
+}
+
+/// Writes keys to a new file, under a passphrase if there is one.
+pub(crate) fn write_keys(
+    keys: &KeyFile,
+    file: &Path,
+    passphrase: Option<&Passphrase>,
+) -> Result<(), KeyFileError> {
+    match passphrase {
+        Some(passphrase) => {
+            keys.write_sealed(file, passphrase, SealCost::default(), &mut system_random)
+        }
+        None => keys.write(file),
     }
 }
 

@@ -2,14 +2,13 @@
 
 mod common;
 
-use common::{TIMEOUT, json, quorate, stderr, stdout, wait_for};
+use common::spoken::Process;
+use common::{json, quorate, stderr, stdout};
 use quorate_node::config::read_committee_file;
 use quorate_node::ports::free_ports;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 use tempfile::TempDir;
 
 /// A founding committee, and where its members put their new keys.
@@ -48,13 +47,7 @@ impl Founders {
     /// `quorate keys dkg` of one member, its words in a file.
     fn start(&self, member: usize, more: &[&str]) -> Process {
         let said = self.place.path().join(format!("said-{member}"));
-        let file = File::options().create(true).append(true).open(&said).expect("a file");
-        let child = Command::new(env!("CARGO_BIN_EXE_quorate"))
-            .args(self.arguments(member, more))
-            .stdout(Stdio::null())
-            .stderr(file)
-            .spawn();
-        Process { child: child.expect("the binary runs"), said }
+        Process::start(&self.arguments(member, more), said)
     }
 
     /// The committee file that all of these members wrote alike.
@@ -72,43 +65,6 @@ impl Founders {
         let load = ["--rate", "200", "--duration", "3", "--warmup", "1", "--drain", "60"];
         let with = ["bench", "--protocol", "sbft", "--keys-from", text(&keys), "--json"];
         json(&[&with[..], &load, &["--no-bounds"]].concat())
-    }
-}
-
-/// A process of one member; killed when dropped.
-struct Process {
-    child: Child,
-    said: PathBuf,
-}
-
-impl Process {
-    fn wait_until_it_says(&self, words: &str) {
-        let found = || fs::read_to_string(&self.said).ok().filter(|said| said.contains(words));
-        wait_for(words, found);
-    }
-
-    fn kill(mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-    }
-
-    fn succeeds(mut self) {
-        let deadline = Instant::now() + TIMEOUT;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        };
-        assert!(status.success(), "{}", fs::read_to_string(&self.said).unwrap_or_default());
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -71,30 +71,6 @@ fn keys_are_sealed_opened_and_sealed_anew() {
     assert!(said.contains("is not sealed"), "{said}");
 }
 
-/// The identity stays, and the new file is sealed as the old one is.
-#[test]
-fn a_voting_key_is_rotated() {
-    let place = tempfile::tempdir().expect("a folder");
-    let (key, next) = (place.path().join("key.toml"), place.path().join("key.next.toml"));
-    let right = words(place.path(), "words", RIGHT);
-    let named = ["--passphrase-file", text(&right)];
-    let made = json(&["keys", "generate", text(&key), "--json"]);
-    works(&[&["keys", "encrypt", text(&key)], &named[..]].concat());
-
-    let rotate = ["keys", "rotate", text(&key), "--scheme", "bls", "--json"];
-    let rotated = json(&[&rotate[..], &named].concat());
-    assert_eq!(rotated["identity"], made["identity"]);
-    assert_eq!(rotated["scheme"], "bls");
-    assert_ne!(rotated["voting"], made["voting"]);
-    assert_eq!(secrets(&next), "", "nothing is in the clear");
-    works(&[&["keys", "verify", text(&next)], &named[..]].concat());
-    let shown = json(&["keys", "show", text(&next), "--json"]);
-    assert_eq!(shown["voting"], rotated["voting"]);
-
-    let again = refusal(&[&rotate[..], &named].concat());
-    assert!(again.contains("exists already"), "{again}");
-}
-
 #[test]
 fn new_keys_are_sealed_from_the_start() {
     let place = tempfile::tempdir().expect("a folder");
@@ -256,4 +232,25 @@ fn a_terminal_is_asked_without_echo_and_twice_for_something_new() {
     let mut terminal = Terminal::run(&["keys", "verify", text(&key)]);
     terminal.answer("Passphrase of", RIGHT);
     assert_eq!(terminal.end().0, Some(0));
+}
+
+/// A voting key for the next epoch is of the same identity, and as secret as the present one.
+#[test]
+fn a_new_voting_key_keeps_identity_and_seal_of_another_file() {
+    let place = tempfile::tempdir().expect("a folder");
+    let [key, next] = ["key.toml", "key.next.toml"].map(|name| place.path().join(name));
+    let words = words(place.path(), "words", RIGHT);
+    let sealed = ["--passphrase-file", text(&words)];
+    works(&[&["keys", "generate", text(&key), "--encrypt"], &sealed[..]].concat());
+    let generate = ["keys", "generate", text(&next), "--scheme", "bls", "--identity", text(&key)];
+    works(&[&generate[..], &sealed].concat());
+    works(&[&["keys", "verify", text(&next)], &sealed[..]].concat());
+    assert_eq!(secrets(&next), "", "nothing is in the clear");
+    let [present, following] =
+        [&key, &next].map(|key| json(&["keys", "show", text(key), "--json"]));
+    assert_eq!(present["identity"], following["identity"]);
+    assert_eq!(following["scheme"], "bls");
+    assert!(refusal(&generate).contains("exists already"));
+    let plain = refusal(&[&["keys", "generate", "new"], &sealed[..]].concat());
+    assert!(plain.contains("--encrypt") && plain.contains("--identity"), "{plain}");
 }

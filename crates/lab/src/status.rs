@@ -117,7 +117,7 @@ impl MemberLook {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StartedWith {
-    /// Number of the epoch that it serves.
+    /// Number of the epoch in force.
     pub epoch: u64,
     /// `true` if it is no member.
     pub learner: bool,

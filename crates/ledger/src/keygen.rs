@@ -3,11 +3,11 @@
 //!
 //! # Assumptions
 //!
-//! A founding committee of n members with keys of any scheme, all of one weight, of whom at most f
-//! crash or lie; the engine that orders its operations. Phases time out, as in every
-//! protocol that waits for complaints: an honest member whose steps are not ordered before a quorum
-//! timed out counts as one of the f for this generation. That costs availability and never
-//! secrecy.
+//! A committee of n members with keys of any scheme, all of one weight, of whom at most f crash or
+//! lie: a founding one, or that of the next epoch of a network, which serves meanwhile. The engine
+//! that orders its operations. Phases time out, as in every protocol that waits for complaints: an
+//! honest member whose steps are not ordered before a quorum timed out counts as one of the f for
+//! this generation. That costs availability and never secrecy.
 //!
 //! # Specification
 //!

@@ -1,12 +1,12 @@
 //! `quorate committee`: changes of a running network's committee, from the draft to the members.
 
 mod accept;
-mod change_file;
+pub(super) mod change_file;
 mod difference;
 mod draft;
 mod entry;
 pub(super) mod history;
-mod in_force;
+pub(super) mod in_force;
 mod merge;
 mod show;
 mod sign;
@@ -88,10 +88,7 @@ impl OfChange {
     /// The change, and the two committees that it is between. It is sound but for its signatures.
     fn load(&self) -> Result<Loaded, Failure> {
         let in_force = self.source.load()?;
-        let signed = change_file::read(&self.change)?;
-        let checked = in_force.check(&signed.change);
-        let next = checked
-            .map_err(|broken| Failure::usage(format!("{}: {broken}", self.change.display())))?;
+        let (signed, next) = in_force.read_change(&self.change)?;
         Ok(Loaded { in_force, signed, next })
     }
 }

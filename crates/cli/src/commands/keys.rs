@@ -1,7 +1,6 @@
 //! `quorate keys`: a validator's secrets on disk.
 
-mod dkg;
-mod rotate;
+pub(super) mod dkg;
 
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
@@ -31,7 +30,8 @@ pub(crate) const NO_ADDRESS: &str = "host:port";
     quorate keys show key.toml                     what the committee file needs\n  \
     quorate keys encrypt key.toml                  seal keys that are in the clear\n  \
     quorate keys passphrase key.toml               change the passphrase\n  \
-    quorate keys rotate key.toml --scheme bls      a new voting key for the next epoch\n  \
+    quorate keys generate key.next.toml --identity key.toml\n                                                 \
+    a new voting key for the next epoch\n  \
     quorate keys dkg --help                        threshold keys without a dealer")]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -47,18 +47,20 @@ enum Action {
         /// The voting scheme: ed25519 or bls
         #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
         scheme: SchemeKind,
+        /// Keep the identity of the keys in FILE, and make a voting key alone; sealed as FILE is
+        #[arg(long, value_name = "FILE", conflicts_with = "encrypt", group = "sealing")]
+        identity: Option<PathBuf>,
         /// Seal the file under a passphrase
-        #[arg(long)]
+        #[arg(long, group = "sealing")]
         encrypt: bool,
         /// Take the passphrase from the first line of FILE instead of asking
-        #[arg(long, value_name = "FILE", requires = "encrypt")]
+        #[arg(long, value_name = "FILE", requires = "sealing")]
         passphrase_file: Option<PathBuf>,
         /// Print the public parts as JSON
         #[arg(long)]
         json: bool,
     },
     Dkg(Box<dkg::Options>),
-    Rotate(rotate::Options),
     /// Check how threshold keys came about, offline
     ///
     /// Takes every step that members signed again: their signatures, commitments and proofs, and
@@ -122,19 +124,18 @@ enum Action {
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
         match &self.action {
-            Action::Generate { file, scheme, encrypt, passphrase_file, json } => {
-                let keys =
-                    KeyFile::generate(*scheme, &mut system_random).map_err(Failure::usage)?;
-                if *encrypt {
-                    seal_new(&keys, file, passphrase_file.as_deref())?;
-                } else {
-                    keys.write(file).map_err(Failure::usage)?;
-                }
-                print(&keys.public(), *json);
+            Action::Generate { file, scheme, identity, encrypt, passphrase_file, json } => {
+                let made = KeyFile::generate(*scheme, &mut system_random);
+                let keys = made.map_err(Failure::usage)?;
+                let passphrase_file = passphrase_file.as_deref();
+                let public = match identity {
+                    Some(identity) => write_as(keys, identity, file, passphrase_file)?,
+                    None => write_new(&keys, file, *encrypt, passphrase_file)?,
+                };
+                print(&public, *json);
                 Ok(())
             }
             Action::Dkg(options) => options.run(),
-            Action::Rotate(options) => options.run(),
             Action::Transcript(options) => options.run(),
             Action::Show { file, json } => show(file, *json),
             Action::Verify { file, passphrase_file } => verify(file, passphrase_file.as_deref()),
@@ -160,15 +161,40 @@ fn show(file: &Path, json: bool) -> CommandResult {
     Ok(())
 }
 
-fn seal_new(keys: &KeyFile, file: &Path, passphrase_file: Option<&Path>) -> CommandResult {
+/// Writes keys to a new file, sealed if that is asked for.
+fn write_new(
+    keys: &KeyFile,
+    file: &Path,
+    sealed: bool,
+    passphrase_file: Option<&Path>,
+) -> Result<PublicKeys, Failure> {
     // Before anybody thinks up a passphrase for nothing.
+    refuse_existing(file)?;
+    let passphrase = sealed.then(|| passphrase::new(file, passphrase_file, true)).transpose()?;
+    passphrase::write_keys(keys, file, passphrase.as_ref()).map_err(Failure::usage)?;
+    Ok(keys.public())
+}
+
+/// Writes a new voting key with the identity that another file has, sealed as that is.
+fn write_as(
+    new: KeyFile,
+    identity: &Path,
+    file: &Path,
+    passphrase_file: Option<&Path>,
+) -> Result<PublicKeys, Failure> {
+    refuse_existing(file)?;
+    let (present, passphrase) = passphrase::open_with_passphrase(identity, passphrase_file)?;
+    let keys = KeyFile { identity: present.identity, voting: new.voting };
+    passphrase::write_keys(&keys, file, passphrase.as_ref()).map_err(Failure::usage)?;
+    Ok(keys.public())
+}
+
+fn refuse_existing(file: &Path) -> CommandResult {
     if file.exists() {
         let path = file.to_owned();
         return Err(Failure::usage(quorate_crypto::KeyFileError::Exists { path }));
     }
-    let passphrase = passphrase::new(file, passphrase_file, true)?;
-    keys.write_sealed(file, &passphrase, SealCost::default(), &mut system_random)
-        .map_err(Failure::usage)
+    Ok(())
 }
 
 fn verify(file: &Path, passphrase_file: Option<&Path>) -> CommandResult {

@@ -5,6 +5,7 @@
 pub(crate) mod door;
 pub(crate) mod mounts;
 pub(crate) mod operators;
+pub(crate) mod spoken;
 
 use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_lab::processes::Processes;

@@ -109,8 +109,9 @@ fn replace(net: &Net, operators: &mut Operators, learner: &Path) {
 fn rotate_all(net: &Net, operators: &mut Operators) {
     let rotate = |(member, config): (usize, &PathBuf)| {
         let key = config.with_file_name("key.toml");
-        json(&["keys", "rotate", text(&key), "--scheme", "bls", "--json"]);
         let next = key.with_extension("next.toml");
+        let scheme = ["--scheme", "bls", "--json"];
+        json(&[&["keys", "generate", text(&next), "--identity", text(&key)], &scheme[..]].concat());
         (format!("--replace={member}={}", text(&entry(net, &next))), next)
     };
     let (options, keys): (Vec<_>, Vec<_>) = net.configs.iter().enumerate().map(rotate).unzip();

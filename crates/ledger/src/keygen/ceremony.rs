@@ -8,7 +8,7 @@ use quorate_crypto::{
     BySharing, Commitments, Digest, Envelope, EnvelopeKey, KeyError, PartsHasher, SchemeKind,
     Sharing, VotingKey, VotingSecret,
 };
-use quorate_types::{CommitteeFile, Epoch, Groups};
+use quorate_types::{CommitteeFile, Groups};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -492,15 +492,17 @@ impl Ceremony {
 }
 
 impl Generated {
-    /// The committee that votes with these keys: members and addresses of the founding one, in its
-    /// next epoch.
+    /// The committee that votes with these keys: members and addresses of the one that generated
+    /// them, in the epoch for which it did. That is the next one of a founding committee, and its
+    /// own of a file for the next epoch of a network.
     #[must_use]
-    pub fn committee(&self, founding: &CommitteeFile) -> CommitteeFile {
+    pub fn committee(&self, generators: &CommitteeFile) -> CommitteeFile {
+        let has_network = generators.network.is_some();
         let mut file = CommitteeFile {
-            epoch: Epoch(founding.epoch.0 + 1),
+            epoch: if has_network { generators.epoch } else { generators.epoch.next() },
             scheme: SchemeKind::BlsThreshold.to_string(),
             groups: Some(Groups::from(&self.groups)),
-            ..founding.clone()
+            ..generators.clone()
         };
         for (member, key) in file.members.iter_mut().zip(&self.publics) {
             member.voting = key.to_string();

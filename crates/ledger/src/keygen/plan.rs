@@ -35,24 +35,30 @@ pub enum PlanError {
     Members(usize),
 }
 
-/// The committee that generates keys: the founding one under a name, and so in a network, of its
-/// own, that orders the steps and nothing else. Each generation of one committee has another label.
+/// The committee that generates keys for a committee file: the same members under a name, and so in
+/// a network, of their own, that orders the steps and nothing else. Each generation of one file has
+/// another label.
 ///
-/// A member that votes in two logs of one network may contradict itself. So the founding committee
-/// may have a network already, or get one later, and a generation that failed may be followed by
-/// another.
+/// A member that votes in two logs of one network may contradict itself. So these members may have
+/// a network already, or get one later, and a generation that failed may be followed by another. A
+/// generation for the next epoch of a network that serves is named by the digest of the file that
+/// its members drew up, which holds network, epoch, members and addresses: its steps count for no
+/// other.
 #[must_use]
-pub fn ceremony_committee(founding: &CommitteeFile, label: &str) -> CommitteeFile {
-    let name = format!("{} (key generation {label})", founding.name);
+pub fn ceremony_committee(generators: &CommitteeFile, label: &str) -> CommitteeFile {
+    let mut name = format!("{} (key generation {label})", generators.name);
+    if generators.network.is_some() {
+        name.push_str(&format!(" of committee file {}", generators.digest().to_hex()));
+    }
     let settings = AgreedSettings {
         service: SERVICE.to_owned(),
         genesis_digest: None,
         // Its steps come from members, each through a client of its own.
         clients: "open".to_owned(),
         execution_certificates: false,
-        ..founding.settings.clone()
+        ..generators.settings.clone()
     };
-    CommitteeFile { name, settings, ..founding.clone() }
+    CommitteeFile { name, network: None, settings, ..generators.clone() }
 }
 
 impl Plan {

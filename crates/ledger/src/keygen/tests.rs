@@ -6,13 +6,13 @@ use quorate_crypto::{
     Bitmap, Envelope, IdentitySecret, KeyCache, KeyError, KeyFile, Policy, SchemeKind, Sharing,
     VotingSecret, contribute,
 };
-use quorate_types::{AgreedSettings, Committee, CommitteeFile, Epoch, Member, Purpose};
+use quorate_types::{AgreedSettings, Committee, CommitteeFile, Epoch, Member, NetworkId, Purpose};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// A founding committee, the plan of its first generation, and its members.
+/// A committee, the plan of its first generation, and its members.
 struct World {
-    founding: CommitteeFile,
+    generators: CommitteeFile,
     plan: Arc<Plan>,
     members: Vec<Participant>,
 }
@@ -39,17 +39,27 @@ fn founding(members: usize) -> CommitteeFile {
     }
 }
 
+/// The same members in the file of the second epoch of this network.
+fn next_epoch(members: usize, network: u8) -> CommitteeFile {
+    let network = Some(NetworkId([network; 32]));
+    CommitteeFile { network, epoch: Epoch(2), ..founding(members) }
+}
+
 impl World {
     fn new(members: usize) -> Self {
-        let founding = founding(members);
-        let plan = Plan::new(&ceremony_committee(&founding, "1")).expect("equal members");
+        Self::of(founding(members))
+    }
+
+    fn of(generators: CommitteeFile) -> Self {
+        let members = generators.members.len();
+        let plan = Plan::new(&ceremony_committee(&generators, "1")).expect("equal members");
         let plan = Arc::new(plan);
         let participant = |member| {
             let seed = Zeroizing::new([0x40 + u8::try_from(member).expect("few"); 32]);
             Participant::new(Arc::clone(&plan), identity(member), seed).expect("a member")
         };
         let members = (0..members).map(participant).collect();
-        Self { founding, plan, members }
+        Self { generators, plan, members }
     }
 
     fn ceremony(&self) -> Ceremony {
@@ -129,7 +139,7 @@ impl World {
     /// Loads the committee that came of it, and has every threshold of these members sign for it.
     fn check_keys(&self, ceremony: &Ceremony, holders: &[usize]) {
         let generated = result(ceremony);
-        let file = generated.committee(&self.founding);
+        let file = generated.committee(&self.generators);
         let committee = Committee::load(&file, KeyCache::On).expect("the loader's checks");
         let secrets: Vec<(usize, VotingSecret)> = holders
             .iter()
@@ -194,12 +204,43 @@ fn the_secrets_are_nobodys_alone_and_differ_by_generation() {
             assert!(!keys.0.windows(96).any(|key| key == groups.get(sharing).0));
         }
     }
-    let again = Plan::new(&ceremony_committee(&world.founding, "2")).expect("equal members");
+    let again = Plan::new(&ceremony_committee(&world.generators, "2")).expect("equal members");
     assert_ne!(again.scope.network, world.plan.scope.network);
-    assert_ne!(again.scope.network, world.founding.network_id());
+    assert_ne!(again.scope.network, world.generators.network_id());
 }
 
 // ---- what is refused ----------------------------------------------------------------------------
+
+/// A generation for the next epoch of a network is of that network, epoch and file: the same
+/// members make steps for no two of them alike.
+#[test]
+fn a_generation_for_the_next_epoch_is_of_its_file_alone() {
+    let file = next_epoch(4, 1);
+    let changed = |change: fn(&mut CommitteeFile)| {
+        let mut other = file.clone();
+        change(&mut other);
+        other
+    };
+    let files = [
+        founding(4),
+        next_epoch(4, 2),
+        changed(|file| file.epoch = Epoch(3)),
+        changed(|file| file.members.swap(0, 1)),
+        changed(|file| file.members[2].address = "elsewhere:1".into()),
+        changed(|file| file.settings.leader_tenure += 1),
+        file,
+    ];
+    let plans = files.each_ref().map(|file| World::of(file.clone()).plan);
+    for (index, plan) in plans.iter().enumerate() {
+        assert!(plans[..index].iter().all(|other| other.scope != plan.scope), "file {index}");
+        assert!(files.iter().all(|file| file.network_id() != plan.scope.network), "file {index}");
+    }
+    let [other, own] = [1, 6].map(|file: usize| World::of(files[file].clone()));
+    let mut ceremony = own.ceremony();
+    let step = own.members[0].next_step(&ceremony).expect("to join");
+    assert_eq!(ceremony.apply(&other.members[0].sign(&step)), Err(Refusal::Unsigned));
+    assert_eq!(ceremony.apply(&own.members[0].sign(&step)), Ok(()));
+}
 
 #[test]
 fn a_step_is_its_signers_and_of_its_generation() {
@@ -215,7 +256,7 @@ fn check_signatures() {
     assert_eq!(ceremony.apply(&stolen), Err(Refusal::Unsigned));
     let stranger = SignedStep { member: 9, ..own.clone() };
     assert_eq!(ceremony.apply(&stranger), Err(Refusal::Unsigned));
-    let plan = Plan::new(&ceremony_committee(&world.founding, "2")).expect("equal members");
+    let plan = Plan::new(&ceremony_committee(&world.generators, "2")).expect("equal members");
     let elsewhere = SignedStep::sign(&plan, &identity(0), 0, &step);
     assert_eq!(ceremony.apply(&elsewhere), Err(Refusal::Unsigned));
     assert_eq!(ceremony.apply(&own), Ok(()));
@@ -457,7 +498,7 @@ fn a_member_that_never_joins_is_done_without() {
 impl World {
     /// With one member gone a fast certificate is out of reach; the others are made.
     fn check_keys_of_three(&self, ceremony: &Ceremony) {
-        let file = result(ceremony).committee(&self.founding);
+        let file = result(ceremony).committee(&self.generators);
         let committee = Committee::load(&file, KeyCache::On).expect("the loader's checks");
         let secrets = (0..3).map(|member| self.members[member].keys(ceremony).expect("its keys"));
         let shares: Vec<_> = secrets

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use quorate_types::CommitteeFile;
 use std::sync::Arc;
 
-/// The founding committee, and the steps that its members signed, in the order in which they were
-/// decided.
+/// The committee whose members generated keys, and the steps that they signed, in the order in
+/// which they were decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
-    /// Committee whose members generated keys.
-    pub founding: CommitteeFile,
+    /// Committee file that they generated for: a founding one, or that of a network's next epoch,
+    /// with the keys that they had before.
+    pub generators: CommitteeFile,
     /// Name that tells this generation of theirs from others.
     pub label: String,
     /// Their steps, encoded, up to the one that settled the result.
@@ -53,11 +54,11 @@ pub enum TranscriptError {
 }
 
 impl Transcript {
-    /// Transcript of a ceremony of this founding committee.
+    /// Transcript of a ceremony of these members.
     #[must_use]
-    pub fn of(founding: &CommitteeFile, label: &str, ceremony: &Ceremony) -> Self {
-        let (founding, label) = (founding.clone(), label.to_owned());
-        Self { founding, label, steps: ceremony.steps().to_vec() }
+    pub fn of(generators: &CommitteeFile, label: &str, ceremony: &Ceremony) -> Self {
+        let (generators, label) = (generators.clone(), label.to_owned());
+        Self { generators, label, steps: ceremony.steps().to_vec() }
     }
 
     /// Takes every step again: signatures, proofs and commitments are checked as the members
@@ -67,7 +68,7 @@ impl Transcript {
     /// # Errors
     /// The first thing that does not hold.
     pub fn replay(&self) -> Result<Ceremony, TranscriptError> {
-        let plan = Arc::new(Plan::new(&ceremony_committee(&self.founding, &self.label))?);
+        let plan = Arc::new(Plan::new(&ceremony_committee(&self.generators, &self.label))?);
         let mut ceremony = Ceremony::new(plan);
         for (step, bytes) in self.steps.iter().enumerate() {
             let signed = SignedStep::decode(bytes).ok_or(TranscriptError::Undecodable { step })?;
@@ -81,8 +82,7 @@ impl Transcript {
         }
     }
 
-    /// Checks that these steps come to this committee: its members, redundancy and keys. Its name,
-    /// epoch, settings and addresses are its own.
+    /// Checks that these steps come to this committee, as [`Generated::check`] does.
     ///
     /// # Errors
     /// What does not hold.
@@ -96,16 +96,7 @@ impl Transcript {
             Some(Ok(generated)) => Arc::clone(generated),
             _ => return Err(TranscriptError::Unfinished),
         };
-        let mut expected = generated.committee(&proven.founding);
-        expected.name.clone_from(&committee.name);
-        expected.epoch = committee.epoch;
-        expected.settings.clone_from(&committee.settings);
-        for (member, theirs) in expected.members.iter_mut().zip(&committee.members) {
-            member.address.clone_from(&theirs.address);
-        }
-        if expected != *committee {
-            return Err(TranscriptError::OtherCommittee);
-        }
+        generated.check(&proven.generators, committee)?;
         Ok((ceremony, generated))
     }
 
@@ -113,11 +104,35 @@ impl Transcript {
     /// before founding committees had any. They are checked as if it had brought them along.
     fn with_proofs_of(&self, committee: &CommitteeFile) -> Self {
         let mut proven = self.clone();
-        for (member, theirs) in proven.founding.members.iter_mut().zip(&committee.members) {
+        for (member, theirs) in proven.generators.members.iter_mut().zip(&committee.members) {
             if member.identity_proof.is_empty() && member.identity == theirs.identity {
                 member.identity_proof.clone_from(&theirs.identity_proof);
             }
         }
         proven
+    }
+}
+
+impl Generated {
+    /// Checks that a committee votes with these keys: network, members, weights, redundancy and
+    /// keys. Name, settings and addresses are its own, and so is the epoch of a founding one.
+    ///
+    /// # Errors
+    /// [`TranscriptError::OtherCommittee`].
+    pub fn check(
+        &self,
+        generators: &CommitteeFile,
+        committee: &CommitteeFile,
+    ) -> Result<(), TranscriptError> {
+        let mut expected = self.committee(generators);
+        expected.name.clone_from(&committee.name);
+        expected.settings.clone_from(&committee.settings);
+        if generators.network.is_none() {
+            expected.epoch = committee.epoch;
+        }
+        for (member, theirs) in expected.members.iter_mut().zip(&committee.members) {
+            member.address.clone_from(&theirs.address);
+        }
+        (expected == *committee).then_some(()).ok_or(TranscriptError::OtherCommittee)
     }
 }

@@ -54,7 +54,7 @@ struct AcceptanceText {
 }
 
 /// Reads a change, of which nothing is believed but that it is as it was written.
-pub(super) fn read(path: &Path) -> Result<SignedChange, Failure> {
+pub(in crate::commands) fn read(path: &Path) -> Result<SignedChange, Failure> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
     parse(&text).map_err(|reason| {

@@ -185,10 +185,19 @@ impl Who {
 impl fmt::Display for Altered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { of, what, from, to } = self;
-        let shown = |value: &str| {
-            if value.is_empty() { "none".to_owned() } else { value.to_owned() }
-        };
         let (from, to) = (shown(from), shown(to));
         write!(f, "{of}, {what}: {from} → {to}")
+    }
+}
+
+/// Most characters of a value that is shown whole: an Ed25519 key.
+const SHOWN_MAX: usize = 64;
+
+/// A value for people: of threshold keys the first digits, for the change's digest covers them all.
+fn shown(value: &str) -> String {
+    match value.get(..16) {
+        _ if value.is_empty() => "none".to_owned(),
+        Some(first) if value.len() > SHOWN_MAX => format!("{first}…"),
+        _ => value.to_owned(),
     }
 }

@@ -1,5 +1,7 @@
 //! `quorate committee draft`: the next epoch's file, from the one in force.
 
+mod threshold_keys;
+
 use super::in_force::{InForce, Source};
 use super::{Loaded, change_file, entry};
 use crate::failure::{CommandResult, Failure};
@@ -11,6 +13,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use threshold_keys::ThresholdKeys;
 
 /// Draft a change: the next epoch's committee file, from the one in force and what is to differ
 ///
@@ -22,8 +25,12 @@ use std::path::{Path, PathBuf};
 ///
 /// FILE is a member's public entry as `quorate keys show` prints it, a table of `members`, with its
 /// address in the place of host:port. One that replaces a member has its weight, and its address if
-/// its own is left open. Threshold keys are of a whole committee: with `bls-threshold` all members
-/// are replaced at once, and --groups names the file with the groups' keys.
+/// its own is left open.
+///
+/// Threshold keys are of a whole committee. With --threshold-keys the draft begins with the members
+/// and settings for which `quorate keys dkg --next` generated, and puts the keys in after all other
+/// options; members and their order are then those that generated. Of keys that a dealer made, all
+/// members are replaced at once, and --groups names the file with the groups' keys.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
@@ -55,7 +62,11 @@ pub(super) struct Options {
     /// Vote with another scheme: ed25519, bls or bls-threshold
     #[arg(long, value_name = "S", value_parser = crate::commands::committee_scheme)]
     scheme: Option<SchemeKind>,
-    /// Take the keys of the groups from FILE: the committee file that `quorate keys dkg` wrote
+    /// Take the threshold keys that the members generated, by the transcript that
+    /// `quorate keys dkg --next` wrote; every step of it is checked
+    #[arg(long, value_name = "TRANSCRIPT", conflicts_with_all = ["scheme", "groups"])]
+    threshold_keys: Option<PathBuf>,
+    /// Take the keys of the groups from FILE: the committee file that a dealer wrote
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
     /// Number of members more than faults alone ask for
@@ -129,10 +140,15 @@ impl Options {
     }
 
     fn next_file(&self, in_force: &InForce) -> Result<CommitteeFile, Failure> {
-        let mut file = CommitteeFile {
-            network: Some(in_force.committee.network()),
-            epoch: in_force.file.epoch.next(),
-            ..in_force.file.clone()
+        let generated = self.threshold_keys.as_deref();
+        let generated = generated.map(|path| ThresholdKeys::read(path, in_force)).transpose()?;
+        let mut file = match &generated {
+            Some(generated) => generated.generators().clone(),
+            None => CommitteeFile {
+                network: Some(in_force.committee.network()),
+                epoch: in_force.file.epoch.next(),
+                ..in_force.file.clone()
+            },
         };
         file.members = self.next_members(&file.members)?;
         if let Some(scheme) = self.scheme {
@@ -148,6 +164,9 @@ impl Options {
         }
         if let Some(protocol) = &self.protocol {
             file.settings.protocol.clone_from(protocol);
+        }
+        if let Some(generated) = generated {
+            generated.put_into(&mut file)?;
         }
         Ok(file)
     }

@@ -1,15 +1,16 @@
 //! The committee whose epoch a change ends, and the rules that a change must keep under it.
 
-use super::history;
+use super::{change_file, history};
 use crate::commands::kv::Place;
 use crate::failure::Failure;
 use clap::Args;
 use quorate_crypto::KeyCache;
 use quorate_engine::check_next_settings;
+use quorate_node::Epochs;
 use quorate_node::config::{check_next_host, read_committee_file};
 use quorate_types::{Change, Committee, CommitteeFile, History, SignedChange};
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Files that say which committee is in force.
@@ -23,9 +24,9 @@ pub(super) struct Source {
 }
 
 /// Committee whose epoch is in force, with its file.
-pub(super) struct InForce {
-    pub(super) committee: Arc<Committee>,
-    pub(super) file: CommitteeFile,
+pub(in crate::commands) struct InForce {
+    pub(in crate::commands) committee: Arc<Committee>,
+    pub(in crate::commands) file: CommitteeFile,
 }
 
 impl Source {
@@ -50,6 +51,23 @@ impl Source {
 const NEXT: &str = "the next committee file";
 
 impl InForce {
+    /// The last epoch that has begun on a host.
+    pub(in crate::commands) fn of_host(epochs: &Epochs) -> Self {
+        Self { committee: Arc::clone(epochs.committee()), file: epochs.file().clone() }
+    }
+
+    /// Reads a change, sound but for its signatures, with the next committee.
+    pub(in crate::commands) fn read_change(
+        &self,
+        path: &Path,
+    ) -> Result<(SignedChange, Committee), Failure> {
+        let signed = change_file::read(path)?;
+        let checked = self.check(&signed.change);
+        let next =
+            checked.map_err(|broken| Failure::usage(format!("{}: {broken}", path.display())))?;
+        Ok((signed, next))
+    }
+
     /// Checks everything about a change but its signatures, as members do, and the settings of
     /// hosts, of which the machine that orders it knows nothing. Returns the next committee.
     pub(super) fn check(&self, change: &Change) -> Result<Committee, String> {

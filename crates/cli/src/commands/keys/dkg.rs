@@ -2,40 +2,52 @@
 
 mod drive;
 mod files;
+mod generators;
+mod next;
 mod progress;
-pub(super) mod transcript;
+pub(in crate::commands) mod transcript;
+mod written;
 
 use crate::commands::config::refused;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
-use files::{Place, Written};
-use quorate_crypto::{KeyFile, Passphrase, SchemeKind, StoredKeys};
+use files::Place;
+use generators::Generators;
+use quorate_crypto::{KeyFile, Passphrase, StoredKeys};
 use quorate_engine::ProtocolKind;
-use quorate_ledger::keygen::{Ceremony, Generated, Participant, Plan, ceremony_committee};
+use quorate_ledger::keygen::{Ceremony, Generated, Participant};
 use quorate_node::config::LogSettings;
 use quorate_node::{LogLevel, NodeConfig, init_logging, keys};
-use quorate_types::{CommitteeFile, Weights};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use written::Written;
 
 /// Generate threshold keys together with the other members, without a dealer.
 ///
-/// Every member of a founding committee (whose members have keys of any scheme, and weigh the same)
-/// runs this with its own configuration and a new folder. They find each other at the committee
-/// file's addresses, deal, check and complain in an order that they decide as they decide
-/// everything, and write what a committee with `scheme = "bls-threshold"` needs: key.toml,
-/// committee.toml, config.toml and a transcript that shows to anybody how the keys came about.
-/// Nobody ever holds a secret but its own shares. Validators of the founding committee do not run
-/// meanwhile: their addresses are needed.
+/// Every member (keys of any scheme, all of one weight) runs this with its own configuration and a
+/// new folder. They find each other, deal, check and complain in an order that they decide as they
+/// decide everything. Nobody ever holds a secret but its own shares. What each writes has a
+/// transcript, that shows to anybody how the keys came about.
+///
+/// Members of a founding committee meet at the committee file's addresses, so that its validators
+/// do not run meanwhile. They write what a committee with `scheme = "bls-threshold"` needs:
+/// key.toml, committee.toml and config.toml.
+///
+/// With --next, members of the next epoch of a network meet while it serves, at the ports of their
+/// addresses in that epoch plus --port-offset, before the change of committee is drawn up. DRAFT
+/// says who they are: a change, as `quorate committee draft` writes it, that nobody signs. Stayers
+/// name the configuration of their validator, newcomers that of their learner. Each writes
+/// key.next.toml, which has its identity; `quorate committee draft --threshold-keys` takes the
+/// transcript.
 ///
 /// A third of the members may fail: those that are silent for longer than --timeout are gone on
 /// without. A member that was killed runs the same command again: it goes on where it was, for as
 /// long as others are there; afterwards it takes its keys from their transcript, with --transcript.
-/// The folder's `generation` holds what that takes, this member's secrets among it, sealed if the
-/// founding key is. It goes when the keys are written, when there will be none for this member, and
+/// The folder's `generation` holds what that takes, this member's secrets among it, sealed if its
+/// present key is. It goes when the keys are written, when there will be none for this member, and
 /// with --abandon.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -45,16 +57,31 @@ use std::time::Duration;
     quorate keys transcript keys/validator-0/transcript.json\n  \
     quorate bench --protocol sbft --keys-from keys\n  \
     quorate run --config keys/validator-0/config.toml\n  \
+    quorate keys dkg --next members.toml --config config.toml --out next\n                                                 \
+    keys of the next epoch, while this one serves\n  \
     quorate keys dkg --out keys/validator-0 --abandon\n                                                 \
     what it began is given up\n\n\
     Exit code 1: no keys were made, or none for this member.")]
 pub(crate) struct Options {
-    /// This member's configuration in the founding committee
+    /// This member's configuration: in the founding committee, or of the validator or learner that
+    /// runs meanwhile
     #[arg(long, value_name = "FILE", required_unless_present = "abandon")]
     config: Option<PathBuf>,
     /// The folder for this member's new files; nothing in it is overwritten
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
+    /// Generate for the next epoch of a network that serves, whose members DRAFT names
+    #[arg(long, value_name = "DRAFT", conflicts_with_all = ["abandon", "protocol"])]
+    next: Option<PathBuf>,
+    /// Number added to the port of each member's address in DRAFT, for where they meet while their
+    /// validators serve; the same at every member
+    #[arg(long, default_value_t = 1_000, value_name = "N", requires = "next",
+          allow_negative_numbers = true,
+          value_parser = clap::value_parser!(i32).range(-65_535..=65_535))]
+    port_offset: i32,
+    /// The key file whose voting key DRAFT names, if it is not the configuration's
+    #[arg(long, value_name = "FILE", requires = "next")]
+    key: Option<PathBuf>,
     /// Give up a generation that has begun: remove this member's secrets, without which it never
     /// gets its keys
     #[arg(long, conflicts_with_all = ["config", "transcript"])]
@@ -94,10 +121,7 @@ pub(crate) struct Options {
 struct Given<'a> {
     options: &'a Options,
     config: NodeConfig,
-    founding: CommitteeFile,
-    /// The committee that generates keys.
-    ceremony: CommitteeFile,
-    plan: Arc<Plan>,
+    generators: Generators,
     keys: KeyFile,
     passphrase: Option<Passphrase>,
     place: Place,
@@ -139,38 +163,23 @@ impl Options {
         if self.passphrase_file.is_some() {
             config.passphrase_file.clone_from(&self.passphrase_file);
         }
-        let founding = config.read_committee_file().map_err(Failure::usage)?;
-        let ceremony = ceremony_committee(&founding, &self.label);
-        let plan = Plan::new(&ceremony).map_err(Failure::usage)?;
-        let weights = Weights::equal(plan.members()).with_redundancy(founding.redundancy);
-        let weights = weights.map_err(Failure::usage)?;
-        let fits = self.protocol.check_committee(&weights, SchemeKind::BlsThreshold);
-        fits.map_err(Failure::usage)?;
+        if let Some(key) = &self.key {
+            config.key.clone_from(key);
+        }
         let (keys, passphrase) = open_keys(&config)?;
-        let place = Place::claim(&self.out, &ceremony)?;
-        let plan = Arc::new(plan);
-        Ok(Given { options: self, config, founding, ceremony, plan, keys, passphrase, place })
+        let generators = match &self.next {
+            Some(draft) => {
+                let meeting = (draft.as_path(), self.port_offset);
+                Generators::next_epoch(&config, &keys.public(), meeting, &self.label)
+            }
+            None => Generators::founding(&config, &self.label, self.protocol),
+        }?;
+        let place = Place::claim(&self.out, &generators)?;
+        Ok(Given { options: self, config, generators, keys, passphrase, place })
     }
 
     fn tell(&self, written: &Written) {
-        if self.json {
-            output::json(&json!({
-                "member": written.member,
-                "qualified": written.qualified,
-                "key": written.key,
-                "committee": written.committee,
-                "config": written.config,
-                "transcript": written.transcript,
-            }));
-            return;
-        }
-        let (program, folder) = (output::program(), self.out.display());
-        output::line(&format!(
-            "Member {} has its keys in {folder}: key.toml, committee.toml, config.toml, transcript.json.\n\n\
-             Check how they came about:\n\n  {program} keys transcript {folder}/transcript.json\n\n\
-             and run with them:\n\n  {program} run --config {folder}/config.toml",
-            written.member
-        ));
+        if self.json { output::json(written) } else { output::line(&written.to_string()) }
     }
 }
 
@@ -178,11 +187,11 @@ impl Given<'_> {
     fn participant(&self) -> Result<Participant, Failure> {
         let seed = self.place.seed(self.passphrase.as_ref())?;
         let identity = self.keys.identity.clone();
-        Participant::new(Arc::clone(&self.plan), identity, seed).ok_or_else(|| {
+        Participant::new(Arc::clone(&self.generators.plan), identity, seed).ok_or_else(|| {
             Failure::usage(format!(
                 "the identity key in {} is no member's of {}",
                 self.config.key.display(),
-                self.config.committee.display()
+                self.generators.source.display()
             ))
         })
     }
@@ -190,14 +199,8 @@ impl Given<'_> {
     /// Takes the keys from a file, as a member does that comes when the others have gone.
     fn take_from(&self, participant: &Participant, file: &Path) -> Result<Written, Failure> {
         let transcript = transcript::read(file)?;
-        if transcript.founding.network_id() != self.founding.network_id()
-            || transcript.label != self.options.label
-        {
-            return Err(Failure::usage(format!(
-                "{} is of another committee or another generation (--label)",
-                file.display()
-            )));
-        }
+        let same = self.generators.check_same(&transcript);
+        same.map_err(|reason| Failure::usage(format!("{} {reason}", file.display())))?;
         let ceremony = transcript.replay().map_err(Failure::run)?;
         self.write(participant, &ceremony)
     }
@@ -210,17 +213,15 @@ impl Given<'_> {
         }
         let voting = participant.keys(ceremony).map_err(Failure::run)?;
         let keys = KeyFile { identity: self.keys.identity.clone(), voting };
-        let mut committee = generated.committee(&self.founding);
-        committee.settings.protocol = self.options.protocol.to_string();
-        let made = files::Made {
+        let Generators { file, label, .. } = &self.generators;
+        self.place.write(files::Made {
             member: participant.member(),
             keys: &keys,
             passphrase: self.passphrase.as_ref(),
-            committee,
-            config: self.config.clone(),
-            transcript: transcript::text(&self.founding, &self.options.label, ceremony),
-        };
-        self.place.write(made, &generated.qualified)
+            qualified: &generated.qualified,
+            transcript: transcript::text(file, label, ceremony),
+            founded: self.generators.founded(&generated),
+        })
     }
 
     /// Failure of a member that has no part in a ceremony that has begun.

@@ -7,7 +7,7 @@ use quorate_crypto::{BySharing, Digest, PossessionProof, VotingKey};
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::Block;
 use quorate_types::service::{Operation, Service};
-use quorate_types::{Body, ClientId, Height, NetworkId, Outcome, Payload, ReplicaId, Request};
+use quorate_types::{Body, ClientId, Height, Outcome, Payload, ReplicaId, Request};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
@@ -57,7 +57,7 @@ proptest! {
             .collect();
         prop_assert_eq!(&holders, &living);
         world.check_keys(&ceremony, &holders);
-        let transcript = Transcript::of(&world.founding, "1", &ceremony);
+        let transcript = Transcript::of(&world.generators, "1", &ceremony);
         let replayed = transcript.replay().expect("the same steps");
         prop_assert_eq!(result(&replayed), result(&ceremony));
     }
@@ -67,8 +67,8 @@ proptest! {
 fn a_transcript_shows_the_committee_and_nothing_else() {
     let world = World::new(4);
     let ceremony = world.until(Phase::Over);
-    let transcript = Transcript::of(&world.founding, "1", &ceremony);
-    let mut committee = result(&ceremony).committee(&world.founding);
+    let transcript = Transcript::of(&world.generators, "1", &ceremony);
+    let mut committee = result(&ceremony).committee(&world.generators);
     transcript.verify(&committee).expect("its committee");
     committee.members[0].address = "elsewhere:1".into();
     committee.name = "renamed".into();
@@ -87,11 +87,33 @@ fn a_transcript_shows_the_committee_and_nothing_else() {
     }
 }
 
+/// Keys of the next epoch are of that epoch of that network, and of no other.
+#[test]
+fn a_transcript_for_the_next_epoch_is_of_that_epoch() {
+    let world = World::of(next_epoch(4, 1));
+    let ceremony = world.until(Phase::Over);
+    let transcript = Transcript::of(&world.generators, "1", &ceremony);
+    let committee = result(&ceremony).committee(&world.generators);
+    assert_eq!((committee.network, committee.epoch), (Some(NetworkId([1; 32])), Epoch(2)));
+    transcript.verify(&committee).expect("its committee");
+    let changes: [fn(&mut CommitteeFile); 3] = [
+        |file| file.epoch = Epoch(3),
+        |file| file.network = Some(NetworkId([2; 32])),
+        |file| file.network = None,
+    ];
+    for change in changes {
+        let mut other = committee.clone();
+        change(&mut other);
+        let refused = transcript.verify(&other).map(drop);
+        assert_eq!(refused, Err(TranscriptError::OtherCommittee));
+    }
+}
+
 #[test]
 fn a_transcript_that_was_altered_does_not_hold() {
     let world = World::new(4);
     let ceremony = world.until(Phase::Over);
-    let transcript = Transcript::of(&world.founding, "1", &ceremony);
+    let transcript = Transcript::of(&world.generators, "1", &ceremony);
     let refusal = |change: &dyn Fn(&mut Transcript)| {
         let mut altered = transcript.clone();
         change(&mut altered);
@@ -104,7 +126,7 @@ fn a_transcript_that_was_altered_does_not_hold() {
     assert_eq!(other, TranscriptError::Refused { step: 0, reason: Refusal::Unsigned });
     let none = refusal(&|it| it.steps[3] = Bytes::from_static(b"x"));
     assert_eq!(none, TranscriptError::Undecodable { step: 3 });
-    let unequal = refusal(&|it| it.founding.members[1].weight = 2);
+    let unequal = refusal(&|it| it.generators.members[1].weight = 2);
     assert_eq!(unequal, TranscriptError::Plan(PlanError::Unweighted));
 }
 

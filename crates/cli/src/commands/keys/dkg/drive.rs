@@ -1,8 +1,8 @@
 //! A validator of the ceremony's committee, a client that submits this member's steps, and the
 //! phases' timeouts.
 
-use super::files::Written;
 use super::progress::Progress;
+use super::written::Written;
 use super::{Given, generated};
 use crate::failure::Failure;
 use quorate_crypto::{Digest, IdentitySecret};
@@ -34,7 +34,7 @@ pub(super) fn generate(given: &Given<'_>, participant: &Participant) -> Result<W
     progress.say(format!(
         "member {} of {}: waiting for the others",
         participant.member(),
-        given.plan.members()
+        given.generators.plan.members()
     ));
     let host = Host::start(given, participant.member())?;
     let mut part = Part::new(given, participant);
@@ -105,9 +105,9 @@ struct Host {
 
 impl Host {
     fn start(given: &Given<'_>, member: u16) -> Result<Self, Failure> {
-        let config = given.place.ceremony_config(&given.config, &given.ceremony)?;
+        let config = given.place.ceremony_config(&given.generators)?;
         let (tell, told) = channel();
-        let service = KeyGeneration::new(Arc::clone(&given.plan));
+        let service = KeyGeneration::new(Arc::clone(&given.generators.plan));
         let service = Box::new(Watched { service, tell });
         let limits = Limits::default();
         let shutdown = Shutdown::on_signals().map_err(Failure::run)?;

@@ -6,15 +6,21 @@
 //!                     is, of which follows all that this member deals and opens
 //!     committee.toml  the committee that generates keys
 //!     data/           its log
-//! OUT/transcript.json, committee.toml, config.toml, key.toml    in this order
+//! OUT/transcript.json, committee.toml, config.toml, key.toml    in this order, or, for the next
+//!                                                               epoch of a network,
+//! OUT/transcript.json, key.next.toml
 //! ```
 //!
 //! Keys come last: whoever finds them finds the rest.
 
+use super::generators::{Generators, Purpose};
+use super::written::{Founded, Written};
 use crate::failure::Failure;
+use crate::passphrase;
 use quorate_crypto::{KeyFile, KeyFileError, Passphrase, SealCost, SecretFile, StoredKeys};
 use quorate_node::NodeConfig;
 use quorate_node::config::read_committee_file;
+use quorate_node::keys::next_key_file;
 use quorate_node::testnet::{committee_text, system_random};
 use quorate_types::CommitteeFile;
 use std::fs::{self, File, OpenOptions};
@@ -32,6 +38,8 @@ const KEY: &str = "key.toml";
 #[derive(Debug)]
 pub(super) struct Place {
     out: PathBuf,
+    /// Path of the key file that is to come.
+    key: PathBuf,
 }
 
 /// Contents of the files to write.
@@ -39,32 +47,23 @@ pub(super) struct Made<'a> {
     pub(super) member: u16,
     pub(super) keys: &'a KeyFile,
     pub(super) passphrase: Option<&'a Passphrase>,
-    pub(super) committee: CommitteeFile,
-    /// The founding one.
-    pub(super) config: NodeConfig,
+    pub(super) qualified: &'a [u16],
     pub(super) transcript: String,
-}
-
-/// Paths of the files written.
-#[derive(Debug)]
-pub(super) struct Written {
-    pub(super) member: u16,
-    pub(super) qualified: Vec<u16>,
-    pub(super) key: PathBuf,
-    pub(super) committee: PathBuf,
-    pub(super) config: PathBuf,
-    pub(super) transcript: PathBuf,
+    /// Committee file and configuration of a network that these keys found.
+    pub(super) founded: Option<(CommitteeFile, NodeConfig)>,
 }
 
 impl Place {
     /// A folder that this generation may use: new, or used by the same generation before.
-    pub(super) fn claim(out: &Path, ceremony: &CommitteeFile) -> Result<Self, Failure> {
-        let out = std::path::absolute(out).map_err(Failure::usage)?;
-        let place = Self { out };
-        let key = place.out.join(KEY);
-        if key.exists() {
-            return Err(Failure::usage(KeyFileError::Exists { path: key }));
+    pub(super) fn claim(out: &Path, generators: &Generators) -> Result<Self, Failure> {
+        let mut place = Self::of(out)?;
+        if let Purpose::NextEpoch = generators.purpose {
+            place.key = next_key_file(&place.key);
         }
+        if place.key.exists() {
+            return Err(Failure::usage(KeyFileError::Exists { path: place.key }));
+        }
+        let ceremony = &generators.ceremony;
         let folder = place.generation();
         fs::create_dir_all(&folder).map_err(|error| failed("make the folder", &folder, &error))?;
         let file = folder.join(COMMITTEE);
@@ -79,6 +78,11 @@ impl Place {
             )));
         }
         Ok(place)
+    }
+
+    fn of(out: &Path) -> Result<Self, Failure> {
+        let out = std::path::absolute(out).map_err(Failure::usage)?;
+        Ok(Self { key: out.join(KEY), out })
     }
 
     pub(super) fn generation(&self) -> PathBuf {
@@ -111,13 +115,9 @@ impl Place {
         self.generation().join("seed")
     }
 
-    /// Configuration of this member while keys are made: as in the founding committee, with a log
-    /// of its own and the ceremony's settings.
-    pub(super) fn ceremony_config(
-        &self,
-        founding: &NodeConfig,
-        ceremony: &CommitteeFile,
-    ) -> Result<NodeConfig, Failure> {
+    /// Configuration of this member while keys are made, with a log of its own and the ceremony's
+    /// settings.
+    pub(super) fn ceremony_config(&self, generators: &Generators) -> Result<NodeConfig, Failure> {
         let folder = self.generation();
         let mut config = NodeConfig {
             committee: folder.join(COMMITTEE),
@@ -130,48 +130,53 @@ impl Place {
             follow_only: false,
             learner: false,
             learners: Vec::new(),
-            ..founding.clone()
+            ..generators.host.clone()
         };
-        config.agree(&ceremony.settings).map_err(Failure::usage)?;
+        config.agree(&generators.ceremony.settings).map_err(Failure::usage)?;
         Ok(config)
     }
 
     /// Writes what is not there yet.
-    pub(super) fn write(&self, made: Made<'_>, qualified: &[u16]) -> Result<Written, Failure> {
-        let at = |name: &str| self.out.join(name);
+    pub(super) fn write(&self, made: Made<'_>) -> Result<Written, Failure> {
+        let transcript = self.out.join(TRANSCRIPT);
+        create_or_keep(&transcript, &made.transcript)?;
+        let found = |(committee, config)| self.write_founded(&committee, config);
+        let founded = made.founded.map(found).transpose()?;
+        passphrase::write_keys(made.keys, &self.key, made.passphrase).map_err(Failure::usage)?;
+        StoredKeys::read(&self.key).map_err(Failure::run)?;
+        Ok(Written {
+            member: made.member,
+            qualified: made.qualified.to_vec(),
+            key: self.key.clone(),
+            transcript,
+            founded,
+        })
+    }
+
+    /// Writes the files of a network that the keys found.
+    fn write_founded(
+        &self,
+        committee: &CommitteeFile,
+        config: NodeConfig,
+    ) -> Result<Founded, Failure> {
         let absolute = |path: Option<PathBuf>| path.map(std::path::absolute).transpose();
         let config = NodeConfig {
             committee: COMMITTEE.into(),
             key: KEY.into(),
             data_dir: "data".into(),
-            passphrase_file: absolute(made.config.passphrase_file).map_err(Failure::usage)?,
-            gateway_token_file: absolute(made.config.gateway_token_file).map_err(Failure::usage)?,
-            ..made.config
+            passphrase_file: absolute(config.passphrase_file).map_err(Failure::usage)?,
+            gateway_token_file: absolute(config.gateway_token_file).map_err(Failure::usage)?,
+            ..config
         };
-        create_or_keep(&at(TRANSCRIPT), &made.transcript)?;
-        create_or_keep(&at(COMMITTEE), &committee_text(&made.committee))?;
-        create_or_keep(&at(CONFIG), &config.to_toml())?;
+        let founded =
+            Founded { committee: self.out.join(COMMITTEE), config: self.out.join(CONFIG) };
+        create_or_keep(&founded.committee, &committee_text(committee))?;
+        create_or_keep(&founded.config, &config.to_toml())?;
         // What a validator would find: files that do not load are found out before there are keys.
-        NodeConfig::load(&at(CONFIG))
+        NodeConfig::load(&founded.config)
             .and_then(|config| config.load_committee())
             .map_err(Failure::run)?;
-        let key = at(KEY);
-        match made.passphrase {
-            Some(passphrase) => {
-                made.keys.write_sealed(&key, passphrase, SealCost::default(), &mut system_random)
-            }
-            None => made.keys.write(&key),
-        }
-        .map_err(Failure::usage)?;
-        StoredKeys::read(&key).map_err(Failure::run)?;
-        Ok(Written {
-            member: made.member,
-            qualified: qualified.to_vec(),
-            key,
-            committee: at(COMMITTEE),
-            config: at(CONFIG),
-            transcript: at(TRANSCRIPT),
-        })
+        Ok(founded)
     }
 
     /// Removes the secrets that are not needed any more. Blocks that the disk does not overwrite
@@ -194,7 +199,7 @@ impl Place {
 
     /// Gives a generation up: its secrets go, whatever it had come to.
     pub(super) fn abandon(out: &Path) -> Result<PathBuf, Failure> {
-        let place = Self { out: std::path::absolute(out).map_err(Failure::usage)? };
+        let place = Self::of(out)?;
         let folder = place.generation();
         if !folder.join(COMMITTEE).exists() {
             return Err(Failure::usage(format!(

@@ -1,5 +1,6 @@
 //! A transcript as a file, and `quorate keys transcript`.
 
+use crate::commands::committee::change_file;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use bytes::Bytes;
@@ -20,7 +21,9 @@ const FORMAT: &str = "quorate-key-generation-1";
 struct TranscriptFile {
     format: String,
     label: String,
-    founding: CommitteeFile,
+    /// Named when founding committees alone generated keys.
+    #[serde(rename = "founding")]
+    generators: CommitteeFile,
     steps: Vec<StepLine>,
 }
 
@@ -50,16 +53,16 @@ impl StepLine {
 }
 
 /// The text of a ceremony's transcript: the same bytes at every member.
-pub(super) fn text(founding: &CommitteeFile, label: &str, ceremony: &Ceremony) -> String {
-    let Transcript { founding, label, steps } = Transcript::of(founding, label, ceremony);
+pub(super) fn text(generators: &CommitteeFile, label: &str, ceremony: &Ceremony) -> String {
+    let Transcript { generators, label, steps } = Transcript::of(generators, label, ceremony);
     let line = |operation: &Bytes| StepLine::of(operation).expect("it was taken");
     let steps = steps.iter().map(line).collect();
-    let file = TranscriptFile { format: FORMAT.to_owned(), label, founding, steps };
+    let file = TranscriptFile { format: FORMAT.to_owned(), label, generators, steps };
     serde_json::to_string_pretty(&file).expect("plain data") + "\n"
 }
 
 /// Reads a transcript, and believes nothing of it.
-pub(super) fn read(path: &Path) -> Result<Transcript, Failure> {
+pub(in crate::commands) fn read(path: &Path) -> Result<Transcript, Failure> {
     let refused = |reason: String| Failure::usage(format!("{}: {reason}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     let file: TranscriptFile =
@@ -75,7 +78,7 @@ pub(super) fn read(path: &Path) -> Result<Transcript, Failure> {
         }
         steps.push(operation.into());
     }
-    Ok(Transcript { founding: file.founding, label: file.label, steps })
+    Ok(Transcript { generators: file.generators, label: file.label, steps })
 }
 
 /// Transcript to check, and the files to check it against.
@@ -86,6 +89,9 @@ pub(crate) struct Options {
     /// The committee file whose keys they are; committee.toml beside the transcript by default
     #[arg(long, value_name = "FILE")]
     committee: Option<PathBuf>,
+    /// The change of committee whose next epoch has them, where they were generated with --next
+    #[arg(long, value_name = "FILE", conflicts_with = "committee")]
+    change: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -93,10 +99,8 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
-        let beside = || self.file.with_file_name("committee.toml");
-        let path = self.committee.clone().unwrap_or_else(beside);
         let transcript = read(&self.file)?;
-        let committee = read_committee_file(&path).map_err(Failure::usage)?;
+        let (path, committee) = self.committee_of(&transcript)?;
         let (ceremony, generated) = transcript.verify(&committee).map_err(Failure::run)?;
         let (members, steps) = (committee.members.len(), transcript.steps.len());
         if self.json {
@@ -124,5 +128,24 @@ impl Options {
             output::line(&format!("Dealer {dealer} is out: {reason}."));
         }
         Ok(())
+    }
+
+    /// The committee file to compare with, and where it is.
+    fn committee_of(&self, transcript: &Transcript) -> Result<(PathBuf, CommitteeFile), Failure> {
+        if let Some(path) = &self.change {
+            return Ok((path.clone(), change_file::read(path)?.change.file));
+        }
+        if transcript.generators.network.is_some() {
+            return Err(Failure::usage(format!(
+                "{} is of keys for epoch {} of a network that served meanwhile: name the change that \
+                 has them by --change",
+                self.file.display(),
+                transcript.generators.epoch.0
+            )));
+        }
+        let beside = || self.file.with_file_name("committee.toml");
+        let path = self.committee.clone().unwrap_or_else(beside);
+        let committee = read_committee_file(&path).map_err(Failure::usage)?;
+        Ok((path, committee))
     }
 }
