@@ -9,8 +9,8 @@
 //!  operator ◀── http         │                                            └─┴── execution ─▶ store
 //! ```
 //!
-//! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `log`, `read`,
-//! `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`), which
+//! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `proofs`, `log`,
+//! `read`, `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`), which
 //! looks and probes once a second, and `room`, which looks after the disk.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
@@ -37,6 +37,7 @@ use crate::observer::Observer;
 use crate::quotas::RateLimit;
 use crate::reading::{Reading, StateViews};
 use crate::reload::Hangups;
+use crate::rescue::{ProofOutlet, StateProofs};
 use crate::shutdown::Shutdown;
 use crate::threads::Threads;
 use crate::tls;
@@ -394,12 +395,14 @@ impl Validator {
         let (views, writer) =
             StateViews::open(&executor, &config.data_dir, &origin.owner(), room.clone())?;
         self.reading = Reading::new(&views);
+        let (proofs, certificates) = ProofOutlet::new(config.replica.snapshot_every);
         let ports = ThreadPorts {
             log,
             network: Arc::clone(&network),
             pool: pool.clone(),
             execution,
             views: Arc::clone(&views),
+            proofs,
             room: room.clone(),
             evidence: EvidenceFolder::of(&config.data_dir, &origin.committee, &config.replica),
             forfeit: forfeit(config, origin.committee.network(), threads.failed.clone()),
@@ -416,7 +419,9 @@ impl Validator {
             let ends = Arc::clone(&threads.stopping);
             room::spawn(&mut threads, "certificates", &room, move || writer.run(&ends))?;
         }
+        let kept = StateProofs::of(&config.data_dir);
         threads.spawn("machine", move || Ok(machine.run(Event::Recovered(Box::new(recovery)))?))?;
+        threads.spawn("proofs", move || Ok(kept.run(&certificates)))?;
         room::spawn(&mut threads, "log", &room, move || log_thread.run())?;
         spawn_reading(&mut threads, (reader, snapshots.clone()), reads, answers)?;
         let worker = ExecutionWorker {

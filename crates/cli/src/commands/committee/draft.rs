@@ -74,7 +74,7 @@ pub(super) struct Options {
 }
 
 /// What an option gives to whom or what.
-fn assignment(text: &str) -> Result<(String, String), String> {
+pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
     let (to, value) = text.split_once('=').ok_or("an equals sign is missing")?;
     Ok((to.to_owned(), value.to_owned()))
 }
@@ -132,6 +132,7 @@ impl Options {
         let mut file = CommitteeFile {
             network: Some(in_force.committee.network()),
             epoch: in_force.file.epoch.next(),
+            from_state: None,
             ..in_force.file.clone()
         };
         file.members = self.next_members(&file.members)?;
@@ -229,7 +230,7 @@ struct GroupsText {
     groups: Groups,
 }
 
-fn read_groups(path: &Path) -> Result<Groups, Failure> {
+pub(super) fn read_groups(path: &Path) -> Result<Groups, Failure> {
     let refused = |reason: String| {
         Failure::usage(format!("{} holds no groups' keys: {reason}", path.display()))
     };
