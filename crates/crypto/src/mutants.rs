@@ -161,6 +161,8 @@ pub enum Mutant {
     StateOfOtherHeader,
     /// A chunk of a state's file is taken whatever its content.
     StateChunkUnchecked,
+    /// A value counts as part of a state's root by the hash that lies beside it.
+    StateValueUnchecked,
     /// A network founded on one state begins with another.
     BeginWithOtherState,
     /// A member of a network that was founded on a state begins, and signs, without it.

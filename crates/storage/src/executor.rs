@@ -287,6 +287,16 @@ impl Executor {
         Ok(ClientEntry::load(client, |key| self.store.get(key))?.session)
     }
 
+    /// Returns `true` if the root of the last height stands for all of the service's state, read
+    /// anew.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails.
+    pub fn is_whole(&self) -> Result<bool, StorageError> {
+        self.check()?;
+        Ok(self.service.is_whole(&Committed { store: self.store.as_ref() })?)
+    }
+
     /// Number of clients of whom a request took effect.
     ///
     /// # Errors

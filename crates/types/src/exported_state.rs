@@ -58,7 +58,7 @@ pub enum ExportedStateError {
     /// The certificate does not hold.
     #[error("its certificate: {0}")]
     Certificate(Rejected),
-    /// Nothing certifies it.
+    /// It has no certificate, and is not what an epoch ended with.
     #[error("nobody certified it: it has no certificate, and no epoch ended with it")]
     Uncertified,
 }
@@ -125,3 +125,6 @@ impl ExportedState {
         Ok((history, CertifiedBy::Members))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! Snapshots as a disk has them, for whoever reads them and changes nothing: the validator that took
-//! them is stopped, and may be the last of its network.
+//! Snapshots as a disk has them, for whoever reads them and changes nothing: the validator that
+//! took them is stopped, and may be the last of its network.
 
 use super::{FORMAT, chunk_name, height_of, manifest_name, read_whole};
 use crate::disk::Disk;
