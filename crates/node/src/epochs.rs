@@ -235,4 +235,4 @@ fn read_step(path: &Path) -> Result<HandedOver, NodeError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -25,7 +25,7 @@ pub use state_file::StateFile;
 
 use crate::{ConfigError, NodeError};
 use quorate_storage::StorageError;
-use quorate_types::{CommitteeError, ExportedStateError, Height, NetworkId};
+use quorate_types::{CommitteeError, ExportedStateError, FromState, Height};
 use std::io;
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub enum RescueError {
     /// No validator had its data there.
     #[error("{folder} has no snapshots: it is no validator's data folder, or none was ever taken (`snapshot_every`)", folder = .0.display())]
     NoSnapshots(PathBuf),
-    /// Its validator runs.
+    /// The folder is locked by the process that writes to it.
     #[error("the validator of {folder} is running: stop it first, and copy the folder before anything else is done with it", folder = .0.display())]
     Running(PathBuf),
     /// There are snapshots, and no proof of any.
@@ -81,7 +81,7 @@ pub enum RescueError {
         /// Path of the file.
         path: PathBuf,
         /// Rule that it breaks.
-        source: ExportedStateError,
+        source: Box<ExportedStateError>,
     },
     /// The content does not come to the root that is certified.
     #[error("the state in {path} is not the one that was certified: it does not come to the root of {height}", path = path.display())]
@@ -98,24 +98,16 @@ pub enum RescueError {
         path: PathBuf,
     },
     /// Another state than the committee file names.
-    #[error("the state in {path} is that of {found_network} at {found}, snapshot {found_snapshot}; {committee} founds its network on that of {network} at {height}, snapshot {snapshot}", path = path.display(), committee = committee.display())]
+    #[error("the state in {path} is that {}; {committee} founds its network on that {}", of(found), of(named), path = path.display(), committee = committee.display())]
     OtherState {
         /// Path of the state's file.
         path: PathBuf,
         /// Path of the committee file.
         committee: PathBuf,
-        /// Network of the file.
-        found_network: NetworkId,
-        /// Height of the file.
-        found: Height,
-        /// Digest of its snapshot.
-        found_snapshot: String,
-        /// Network that was expected.
-        network: NetworkId,
-        /// Height that was expected.
-        height: Height,
-        /// Digest of the snapshot that was expected.
-        snapshot: String,
+        /// State in the file.
+        found: Box<FromState>,
+        /// State that was expected.
+        named: Box<FromState>,
     },
     /// The folder has begun something.
     #[error("{folder} is not empty: a state is imported once, into the data folder of a validator that never ran; name a new one in `data_dir`", folder = .0.display())]
@@ -134,6 +126,12 @@ pub enum RescueError {
     Node(#[from] NodeError),
 }
 
+/// A state in words.
+fn of(state: &FromState) -> String {
+    let FromState { network, height, snapshot, .. } = state;
+    format!("of network {network} at {height}, snapshot {}", snapshot.to_hex())
+}
+
 impl RescueError {
     /// For `map_err`: a file could not be read or written.
     fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
@@ -141,3 +139,6 @@ impl RescueError {
         move |source| Self::File { action, path, source }
     }
 }
+
+#[cfg(test)]
+mod tests;

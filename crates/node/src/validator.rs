@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `proofs`, `log`,
-//! `read`, `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`), which
-//! looks and probes once a second, and `room`, which looks after the disk.
+//! `read`, `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`),
+//! which looks and probes once a second, and `room`, which looks after the disk.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and releases what waited for it, then execution makes the state durable, then the network ends.
@@ -37,7 +37,6 @@ use crate::observer::Observer;
 use crate::quotas::RateLimit;
 use crate::reading::{Reading, StateViews};
 use crate::reload::Hangups;
-use crate::rescue::{ProofOutlet, StateProofs};
 use crate::shutdown::Shutdown;
 use crate::threads::Threads;
 use crate::tls;
@@ -65,7 +64,9 @@ pub(crate) use succession::News;
 use succession::Succession;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use workers::{LogOutlet, spawn_execution, spawn_reading, spawn_snapshots, start_pool};
+use workers::{
+    LogOutlet, keep_proofs, spawn_execution, spawn_reading, spawn_snapshots, start_pool,
+};
 
 /// Longest time for the network to end.
 const NETWORK_END: Duration = Duration::from_secs(1);
@@ -395,22 +396,20 @@ impl Validator {
         let (views, writer) =
             StateViews::open(&executor, &config.data_dir, &origin.owner(), room.clone())?;
         self.reading = Reading::new(&views);
-        let (proofs, certificates) = ProofOutlet::new(config.replica.snapshot_every);
         let ports = ThreadPorts {
             log,
             network: Arc::clone(&network),
             pool: pool.clone(),
             execution,
             views: Arc::clone(&views),
-            proofs,
+            proofs: keep_proofs(&mut threads, config)?,
             room: room.clone(),
             evidence: EvidenceFolder::of(&config.data_dir, &origin.committee, &config.replica),
             forfeit: forfeit(config, origin.committee.network(), threads.failed.clone()),
         };
-        let replica = Replica::new(origin.replica(signs));
+        let (replica, status) = (Replica::new(origin.replica(signs)), self.shown.status.clone());
         let (machine, stop) = bounded(0);
         self.machine = Some(machine);
-        let status = self.shown.status.clone();
         let machine = MachineThread::new(replica, ports, queues, stop, origin.wall, status);
         #[cfg(feature = "liar")]
         let machine = machine.speaking_with(origin.start_voice(&threads, &network)?);
@@ -419,9 +418,7 @@ impl Validator {
             let ends = Arc::clone(&threads.stopping);
             room::spawn(&mut threads, "certificates", &room, move || writer.run(&ends))?;
         }
-        let kept = StateProofs::of(&config.data_dir);
         threads.spawn("machine", move || Ok(machine.run(Event::Recovered(Box::new(recovery)))?))?;
-        threads.spawn("proofs", move || Ok(kept.run(&certificates)))?;
         room::spawn(&mut threads, "log", &room, move || log_thread.run())?;
         spawn_reading(&mut threads, (reader, snapshots.clone()), reads, answers)?;
         let worker = ExecutionWorker {

@@ -276,11 +276,11 @@ impl Options {
             | NodeError::Key(_)
             | NodeError::NotAMember { .. }
             | NodeError::LearnerIsMember { .. }
-            | NodeError::OtherVotingKey { .. }
-            | NodeError::NotFounded { .. } => Failure::usage(format!(
+            | NodeError::OtherVotingKey { .. } => Failure::usage(format!(
                 "{error}\n`quorate config check {}` shows everything that is wrong at once",
                 self.config.display()
             )),
+            NodeError::NotFounded { .. } => Failure::usage(error),
             NodeError::Listen { ref source, .. } if source.kind() != ErrorKind::AddrInUse => {
                 Failure::usage(error)
             }

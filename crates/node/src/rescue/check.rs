@@ -12,11 +12,11 @@ use std::path::Path;
 /// A state that was checked.
 #[derive(Debug)]
 pub struct CheckedState {
-    /// Description of it.
+    /// Network, height, root and proof, as the file says and as it was found to be.
     pub state: ExportedState,
     /// Epochs of its network, as far as the file leads.
     pub history: History,
-    /// Who certified it.
+    /// Whose signatures hold over its root.
     pub by: CertifiedBy,
     /// Number of clients of whom a request took effect.
     pub sessions: u64,
@@ -41,13 +41,20 @@ pub fn check(
     service: Box<dyn Service>,
 ) -> Result<CheckedState, RescueError> {
     let mut file = StateFile::open(path)?;
-    let refused = |source| RescueError::Refused { path: path.to_owned(), source };
+    let refused = |source| {
+        let (path, source) = (path.to_owned(), Box::new(source));
+        RescueError::Refused { path, source }
+    };
     let committee = Committee::load(first, KeyCache::On)?;
     let (history, by) = file.state.check(committee, KeyCache::On).map_err(refused)?;
     let snapshots = Snapshots::open(Box::new(MemoryDisk::new()), &Owner::nobody())?;
     let store = Box::new(MemoryStore::new());
     let (executor, _) = Executor::open(store, service, ExecutorConfig::default())?;
     let executor = install(&mut file, executor, &snapshots)?;
+    if !executor.is_whole()? {
+        let height = file.state.manifest.header.height;
+        return Err(RescueError::OtherRoot { path: path.to_owned(), height });
+    }
     let sessions = executor.sessions()?;
     Ok(CheckedState { state: file.state, history, by, sessions })
 }

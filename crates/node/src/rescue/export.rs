@@ -18,7 +18,7 @@ use std::path::Path;
 pub struct Exported {
     /// Description of it, as the file has it.
     pub state: ExportedState,
-    /// Who certified it.
+    /// Whose signatures hold over its root.
     pub by: CertifiedBy,
     /// Height that this disk's own state came to, durably; `None` where that cannot be read.
     pub executed: Option<Height>,

@@ -28,7 +28,12 @@ pub fn import(
         return Err(RescueError::FromNothing { path: config.committee.clone() });
     };
     if file.state.from_state() != from && !mutants::active(Mutant::BeginWithOtherState) {
-        return Err(other_state(config, &file, &from));
+        return Err(RescueError::OtherState {
+            path: path.to_owned(),
+            committee: config.committee.clone(),
+            found: Box::new(file.state.from_state()),
+            named: Box::new(from),
+        });
     }
     refuse_begun(&config.data_dir)?;
     let owner = owner(config, &committee, member);
@@ -42,24 +47,6 @@ pub fn import(
     let state = file.state;
     Founded::on(from, state.manifest.header).write(&config.data_dir)?;
     Ok(state)
-}
-
-fn other_state(
-    config: &NodeConfig,
-    file: &StateFile,
-    named: &quorate_types::FromState,
-) -> RescueError {
-    let found = file.state.from_state();
-    RescueError::OtherState {
-        path: file.path().to_owned(),
-        committee: config.committee.clone(),
-        found_network: found.network,
-        found: found.height,
-        found_snapshot: found.snapshot.to_hex(),
-        network: named.network,
-        height: named.height,
-        snapshot: named.snapshot.to_hex(),
-    }
 }
 
 /// A validator that ran has promises and a state of its own.

@@ -63,7 +63,7 @@ impl StateProofs {
         }
     }
 
-    fn keep(&self, certificate: &ExecutionCertificate) -> io::Result<()> {
+    pub(super) fn keep(&self, certificate: &ExecutionCertificate) -> io::Result<()> {
         let bytes = borsh::to_vec(certificate).expect("encoding into memory cannot fail");
         fs::create_dir_all(&self.folder)?;
         durable::replace(&self.path(certificate.header.height), &bytes)?;

@@ -14,7 +14,7 @@ use quorate_node::config::{check_next_host, read_committee_file};
 use quorate_node::testnet::committee_text;
 use quorate_types::{Committee, CommitteeFile, Epoch};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Found a new network on the state of one that lost too many members
 ///
@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 /// where nothing else is said. The state is verified first.
 ///
 /// The entries are members' public parts as `quorate keys show` prints them, each with its address.
-/// Keys of the old network may be taken again: what is signed names the network. The old network
-/// must not come back: whoever still has disks of it switches them off for good.
+/// Make new keys: what a validator notes beside a key is of one network alone. The old network must
+/// not come back: whoever still has disks of it switches them off for good.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// File of the state, as `quorate state export` wrote it
