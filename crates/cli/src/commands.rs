@@ -21,6 +21,7 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 #[cfg(feature = "lab")]
 pub(crate) mod sim;
+pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod testnet;
 mod wan;

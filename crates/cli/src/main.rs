@@ -64,6 +64,8 @@ enum Command {
     Keys(commands::keys::Options),
     /// Change the committee: draft the next epoch, have it accepted and signed, bring it to members
     Committee(Box<commands::committee::Options>),
+    /// Take the state of a network that lost too many members to a new one
+    State(commands::state::Options),
     /// Check a validator's configuration, show what it amounts to, or explain its fields
     Config(commands::config::Options),
     /// Search seeds of the simulator for a violation
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Evidence(options) => options.run(),
         Command::Keys(options) => options.run(),
         Command::Committee(options) => options.run(),
+        Command::State(options) => options.run(),
         Command::Config(options) => options.run(),
         #[cfg(feature = "lab")]
         Command::Sim(options) => options.run(),

@@ -157,6 +157,16 @@ pub enum Mutant {
     SignFormerHeight,
     /// Epochs: old keys are trusted for ever.
     TrustForEver,
+    /// A certificate of another height or root counts for the state that it lies beside.
+    StateOfOtherHeader,
+    /// A chunk of a state's file is taken whatever its content.
+    StateChunkUnchecked,
+    /// A value counts as part of a state's root by the hash that lies beside it.
+    StateValueUnchecked,
+    /// A network founded on one state begins with another.
+    BeginWithOtherState,
+    /// A member of a network that was founded on a state begins, and signs, without it.
+    BeginWithoutState,
     /// Epochs: a change is good whatever those weigh who approved it.
     ChangeApprovedByFew,
     /// Epochs: a change is good though the next committee's quorum has not accepted it.

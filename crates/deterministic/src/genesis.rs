@@ -79,6 +79,7 @@ pub fn committee_file(
         redundancy: weights.redundant_members(),
         settings: AgreedSettings::default(),
         groups,
+        from_state: None,
         members: members.collect(),
     }
 }

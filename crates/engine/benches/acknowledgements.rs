@@ -108,6 +108,7 @@ fn committee(scheme: SchemeKind, keys: &[KeyFile]) -> Committee {
         redundancy: 0,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: keys.iter().map(member).collect(),
     };
     Committee::load(&file, KeyCache::On).expect("fresh keys are sound")

@@ -15,10 +15,12 @@ use quorate_types::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How an epoch began; [`EpochStart::default`] is the beginning of a network's first.
+/// How an epoch began; [`EpochStart::default`] is the beginning of a network's first, where it does
+/// not go on from another one's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochStart {
-    /// Header of the last height of the epoch before; zero before the first.
+    /// Header of the last height of the epoch before, or of the state that the network was founded
+    /// on; zero before a network's first epoch otherwise.
     header: Header,
     /// Ids of the epochs before, all of them.
     before: BTreeSet<EpochId>,
@@ -46,6 +48,12 @@ impl EpochStart {
         let contents = std::iter::once(&genesis).chain(steps.iter().map(|s| &s.signed.content));
         let before = contents.zip(steps).map(begun).collect();
         Self { header: last.header, before, ended: EndedCommittee::default() }
+    }
+
+    /// The beginning of a network that goes on from another one's state, whose last header this is.
+    #[must_use]
+    pub fn from_state(header: Header) -> Self {
+        Self { header, ..Self::default() }
     }
 
     /// With the committee whose epoch ended: who had a voice there has one about its last state.
@@ -101,10 +109,10 @@ impl EpochStart {
         self.follows() && is_it
     }
 
-    /// Returns `true` if an epoch came before.
+    /// Returns `true` if an epoch came before, or a network whose state this one began with.
     #[must_use]
     pub fn follows(&self) -> bool {
-        !self.before.is_empty()
+        !self.before.is_empty() || self.height() > Height(0)
     }
 
     /// ★ What survived, without what is of epochs before.

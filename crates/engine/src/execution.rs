@@ -18,6 +18,9 @@
 //! make the certificate. How long that is follows what certificates usually take. A client that
 //! hears nothing asks again, and is answered with signed replies as without certificates.
 //!
+//! Where clients are answered by signed replies instead, the heights of snapshots alone are
+//! certified: a snapshot with its certificate is what is left of a committee that lost too many.
+//!
 //! ★ A member whose own root is not the certified one signs and answers nothing more: one of the
 //! signers is honest, so its own state is wrong.
 
@@ -56,7 +59,10 @@ pub(crate) struct Execution {
     id: ReplicaId,
     committee: Arc<Committee>,
     voting: Arc<VotingSecret>,
+    /// Every height is certified, and requests are acknowledged by that.
     enabled: bool,
+    /// Heights between two snapshots: what these came to is certified in any case.
+    every: u64,
     signs: bool,
     collector: Collector,
     /// Time after which the next collector is asked for a certificate.
@@ -132,6 +138,7 @@ impl Execution {
             id: config.id,
             voting: Arc::clone(&config.voting),
             enabled: config.settings.certifies_execution(),
+            every: config.settings.snapshot_every,
             signs: config.signs,
             collector: Collector::new(Arc::clone(&committee), Purpose::Execute, policy),
             // Two delays and two checks; a timeout is at least eight round trips.
@@ -151,6 +158,12 @@ impl Execution {
     /// Whether requests are acknowledged once for all.
     pub(crate) fn is_enabled(&self) -> bool {
         self.enabled
+    }
+
+    /// Whether members sign what this height came to: where requests are acknowledged so, and where
+    /// a snapshot is taken. With the latter whoever is left of the committee shows others a state.
+    fn certifies(&self, height: Height) -> bool {
+        self.enabled || height.0.is_multiple_of(self.every)
     }
 
     /// Who leads until it fails, if anybody does.
@@ -173,11 +186,11 @@ impl Execution {
 
     /// A height was executed. What it came to for own clients is theirs once it is certified.
     pub(crate) fn executed(&mut self, now: Time, executed: &Executed) {
-        if !self.enabled {
-            return;
-        }
         let height = executed.height();
         self.executed = height;
+        if !self.certifies(height) {
+            return;
+        }
         let open = self.open.entry(height).or_default();
         let is_own = |answer: &&Answer| open.own.contains_key(&(answer.client, answer.sequence));
         let placed = executed.answers.iter().filter(|answer| answer.index.is_some());
@@ -189,11 +202,11 @@ impl Execution {
     /// The state is that of this height, from an earlier run or another member.
     pub(crate) fn resume(&mut self, now: Time, header: Header) {
         self.diverged = None;
-        if !self.enabled {
-            return;
-        }
         self.executed = header.height;
         self.open.retain(|height, _| *height > header.height);
+        if !self.certifies(header.height) {
+            return;
+        }
         let own = Own::new(header, Vec::new(), Vec::new());
         self.open.insert(header.height, Open { executed: Some(own), ..Open::default() });
         self.settle(now, header.height);
@@ -315,7 +328,7 @@ impl Execution {
         (height, root): (Height, Digest),
         share: Share,
     ) {
-        if !self.enabled {
+        if !self.certifies(height) {
             return;
         }
         if let Some(known) = self.certified.get(&height) {
@@ -411,7 +424,8 @@ impl Execution {
         if let Some(own) = own {
             self.collector_backoff.observed(from, now.since(own.asked_at));
         }
-        if self.enabled && self.is_recent(certificate.header.height) {
+        let height = certificate.header.height;
+        if self.certifies(height) && self.is_recent(height) {
             self.keep(now, certificate);
         }
     }

@@ -232,9 +232,9 @@ const TABLE: [FrameRules; 31] = {
         FrameRules::small(Tag::FetchAvailable, 128, Consensus).with(Setting::Availability),
         // Decided blocks with their bodies, undecided ones, and the bodies of these.
         FrameRules::bulky(Tag::Chain, 3 * CHAIN_BYTES_MAX, Consensus).with(Setting::Truncation),
-        FrameRules::small(Tag::ExecutionShare, 256, Consensus).with(Setting::ExecutionCertificates),
-        FrameRules::small(Tag::ExecutionProof, 256 + AVAILABLE_BYTES_MAX, Consensus)
-            .with(Setting::ExecutionCertificates),
+        // Always: of the heights of snapshots.
+        FrameRules::small(Tag::ExecutionShare, 256, Consensus),
+        FrameRules::small(Tag::ExecutionProof, 256 + AVAILABLE_BYTES_MAX, Consensus),
         FrameRules::small(Tag::CertifiedReply, MIB, Client).with(Setting::ExecutionCertificates),
         // Always: a client is told that the committee certifies nothing.
         FrameRules::small(Tag::Query, 1 + QUERY_BYTES_MAX, Client),

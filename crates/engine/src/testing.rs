@@ -57,6 +57,7 @@ fn committee_file(weights: &[u64], redundancy: u64) -> CommitteeFile {
         redundancy,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: (0..).zip(weights).map(member).collect(),
     }
 }

@@ -45,7 +45,7 @@ pub use signer::Signer;
 pub use transaction::{Recovered, TRANSACTION_BYTES_MAX, TransactionError, address};
 pub use world::{Account, account_key, slot_key};
 
-use crate::map::Tree;
+use crate::map::{Tree, entries};
 use alloy_primitives::{B256, keccak256};
 use execution::{Candidate, Environment, ExecutedBlock};
 use history::Meta;
@@ -178,6 +178,10 @@ impl Service for Evm {
 
     fn root(&self, _: &dyn State) -> Result<Digest, StateError> {
         Ok(proof::root(&self.tree.root(), &self.newest()?.hash))
+    }
+
+    fn is_whole(&self, state: &dyn State) -> Result<bool, StateError> {
+        entries::are_whole(state)
     }
 
     fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Proven, String>, StateError> {

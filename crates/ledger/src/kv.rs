@@ -164,6 +164,10 @@ impl Service for Kv {
         Ok(self.tree.root())
     }
 
+    fn is_whole(&self, state: &dyn State) -> Result<bool, StateError> {
+        entries::are_whole(state)
+    }
+
     fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Proven, String>, StateError> {
         match Query::decode(query) {
             Ok(query) => self.answer(state, &query).map(Ok),

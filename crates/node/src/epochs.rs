@@ -8,13 +8,14 @@
 //! ★ Nothing is signed in an epoch before the hand-over to it is durable here.
 
 use crate::config::ConfigError;
+use crate::rescue::Founded;
 use crate::{NodeConfig, NodeError, durable};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, KeyCache};
 use quorate_engine::EpochStart;
 use quorate_storage::Role;
 use quorate_types::{
-    ClientId, Committee, CommitteeFile, Epoch, HandedOver, HandedOverError, History,
+    ClientId, Committee, CommitteeFile, Epoch, HandedOver, HandedOverError, Header, History,
 };
 use std::collections::BTreeSet;
 use std::io;
@@ -31,6 +32,8 @@ const ENDING: &str = "handover";
 pub struct Epochs {
     folder: PathBuf,
     founding: CommitteeFile,
+    /// Last header of the state that the network was founded on, if it was.
+    founded: Option<Header>,
     history: History,
     cache: KeyCache,
 }
@@ -39,13 +42,15 @@ impl Epochs {
     /// The epochs that a validator's or learner's files lead through.
     ///
     /// # Errors
-    /// When a file is not readable, or breaks a rule.
+    /// When a file is not readable, or breaks a rule; [`NodeError::NotFounded`] when the state that
+    /// the network begins with is not here.
     pub fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let folder = config.data_dir.join(FOLDER);
         let (founding, first) = (config.read_committee_file()?, config.load_committee()?);
         let cache = config.replica.comparison.key_cache;
         let history = History::new(Arc::new(first));
-        let mut epochs = Self { folder, founding, history, cache };
+        let founded = Founded::header(config, &founding)?;
+        let mut epochs = Self { folder, founding, founded, history, cache };
         while let Some(step) = epochs.read_next()? {
             let appended = epochs.history.append(step, cache);
             appended.map_err(|reason| epochs.refused(reason))?;
@@ -137,7 +142,7 @@ impl Epochs {
         let start = EpochStart::after(self.committee().network(), self.steps());
         match self.history.committees() {
             [.., ended, _] => start.of(ended),
-            _ => start,
+            _ => self.founded.map_or(start, EpochStart::from_state),
         }
     }
 
@@ -230,4 +235,4 @@ fn read_step(path: &Path) -> Result<HandedOver, NodeError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

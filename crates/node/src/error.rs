@@ -7,7 +7,7 @@ use crate::payments::AuthorityConfigError;
 use quorate_crypto::{KeyFileError, PassphraseError};
 use quorate_storage::StorageError;
 use quorate_types::machine::Halt;
-use quorate_types::{HandedOverError, ReplicaId};
+use quorate_types::{HandedOverError, Height, NetworkId, ReplicaId};
 use std::io;
 use std::path::PathBuf;
 
@@ -130,6 +130,16 @@ pub enum NodeError {
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,
+    },
+    /// A network that goes on from a state which is not here.
+    #[error("the committee file founds its network on the state of {network} at {height}, and {data_dir} does not have it: run `quorate state import` with the file of that state, into this data folder, before the first start", data_dir = data_dir.display())]
+    NotFounded {
+        /// Folder of the data.
+        data_dir: PathBuf,
+        /// Network whose state it is.
+        network: NetworkId,
+        /// Height of the state.
+        height: Height,
     },
     /// The marker beside the key file could not be kept.
     #[error("cannot {action} {path}: {source}; the validator notes there that its key has signed, and does not start without: let its user write in that folder", path = path.display())]

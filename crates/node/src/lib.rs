@@ -43,6 +43,7 @@ pub mod proof_file;
 pub mod quotas;
 pub mod reading;
 pub mod reload;
+pub mod rescue;
 mod room;
 mod shutdown;
 pub mod testnet;

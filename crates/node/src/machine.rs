@@ -23,6 +23,7 @@ use crate::evidence::EvidenceFolder;
 use crate::log::{LogQueue, Outgoing};
 use crate::pool::{MessageSink, Pool};
 use crate::reading::StateViews;
+use crate::rescue::ProofOutlet;
 use crate::transport::Network;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
@@ -111,6 +112,8 @@ pub struct ThreadPorts {
     pub execution: Sender<Task>,
     /// Keeps the certificates of heights.
     pub views: Arc<StateViews>,
+    /// Keeps those of the heights of snapshots.
+    pub proofs: ProofOutlet,
     /// Room on the disk that all of this is written to.
     pub room: Room,
     /// Keeps what proves that members broke a rule.
@@ -153,6 +156,7 @@ impl EffectPorts for ThreadPorts {
     }
 
     fn certified(&mut self, certificate: Box<ExecutionCertificate>) {
+        self.proofs.certified(&certificate);
         self.views.certified(*certificate);
     }
 

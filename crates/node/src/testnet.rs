@@ -410,6 +410,7 @@ impl TestnetPlan {
             redundancy: self.redundancy,
             settings: self.agreed(),
             groups,
+            from_state: None,
             members,
         };
         committee_text(&file)

@@ -9,9 +9,9 @@
 //!  operator ◀── http         │                                            └─┴── execution ─▶ store
 //! ```
 //!
-//! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `log`, `read`,
-//! `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`), which
-//! looks and probes once a second, and `room`, which looks after the disk.
+//! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `proofs`, `log`,
+//! `read`, `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`),
+//! which looks and probes once a second, and `room`, which looks after the disk.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and releases what waited for it, then execution makes the state durable, then the network ends.
@@ -64,7 +64,9 @@ pub(crate) use succession::News;
 use succession::Succession;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use workers::{LogOutlet, spawn_execution, spawn_reading, spawn_snapshots, start_pool};
+use workers::{
+    LogOutlet, keep_proofs, spawn_execution, spawn_reading, spawn_snapshots, start_pool,
+};
 
 /// Longest time for the network to end.
 const NETWORK_END: Duration = Duration::from_secs(1);
@@ -400,14 +402,14 @@ impl Validator {
             pool: pool.clone(),
             execution,
             views: Arc::clone(&views),
+            proofs: keep_proofs(&mut threads, config)?,
             room: room.clone(),
             evidence: EvidenceFolder::of(&config.data_dir, &origin.committee, &config.replica),
             forfeit: forfeit(config, origin.committee.network(), threads.failed.clone()),
         };
-        let replica = Replica::new(origin.replica(signs));
+        let (replica, status) = (Replica::new(origin.replica(signs)), self.shown.status.clone());
         let (machine, stop) = bounded(0);
         self.machine = Some(machine);
-        let status = self.shown.status.clone();
         let machine = MachineThread::new(replica, ports, queues, stop, origin.wall, status);
         #[cfg(feature = "liar")]
         let machine = machine.speaking_with(origin.start_voice(&threads, &network)?);

@@ -269,6 +269,7 @@ impl NetworkFile {
             redundancy: 0,
             settings: AgreedSettings::default(),
             groups: self.groups.clone(),
+            from_state: None,
             members: self.authorities.iter().map(member).collect(),
         }
     }

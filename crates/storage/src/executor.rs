@@ -61,6 +61,7 @@ use quorate_types::{ClientId, Header, Height, Request};
 use session::{CompletedResult, RequestStatus};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const EXECUTED: &[u8] = b"e";
@@ -284,6 +285,39 @@ impl Executor {
     pub fn session(&self, client: ClientId) -> Result<Session, StorageError> {
         self.check()?;
         Ok(ClientEntry::load(client, |key| self.store.get(key))?.session)
+    }
+
+    /// Returns `true` if the root of the last height stands for all of the service's state, read
+    /// anew.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails.
+    pub fn is_whole(&self) -> Result<bool, StorageError> {
+        self.check()?;
+        Ok(self.service.is_whole(&Committed { store: self.store.as_ref() })?)
+    }
+
+    /// Number of clients of whom a request took effect.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails.
+    pub fn sessions(&self) -> Result<u64, StorageError> {
+        self.check()?;
+        let (from, to) = ([session::FIRST], [session::FIRST + 1]);
+        let mut sessions = 0;
+        self.store.scan(KeyRange { from: &from, to: Some(&to) }, &mut |_, _| {
+            sessions += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(sessions)
+    }
+
+    /// Height that execution came to as a store has it, whatever its service; `None` before any.
+    ///
+    /// # Errors
+    /// [`StorageError::StateDamaged`] and [`StorageError::State`] when it cannot be read.
+    pub fn height_in(store: &dyn Store) -> Result<Option<Height>, StorageError> {
+        Ok(load_record(store)?.map(|record| record.header.height))
     }
 
     fn check(&self) -> Result<(), StorageError> {

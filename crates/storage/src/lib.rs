@@ -66,6 +66,6 @@ pub use log::{Durability, LogConfig, LogMark};
 pub use owner::{Owner, Role};
 pub use quorate_types::machine::Entry;
 pub use room::{Room, RoomConfig, RoomFigures, RoomLevel, WantsRoom};
-pub use snapshots::Snapshots;
+pub use snapshots::{KeptSnapshots, Snapshots};
 pub use stats::JournalStats;
 pub use store::{DiskStore, MemoryStore, Store, Transaction};

@@ -128,6 +128,18 @@ impl OwnerRecord {
         Some((Self { format: number(4)?, owner }, rest))
     }
 
+    /// The owner, whoever it is, of a file at `place` that is of this network.
+    pub(crate) fn owner_in(
+        self,
+        place: &str,
+        format: u32,
+        network: NetworkId,
+    ) -> Result<Owner, StorageError> {
+        let anybody = Owner { network, ..self.owner.clone() };
+        let owner = self.owner.clone();
+        self.check(place, format, &anybody).map(|()| owner)
+    }
+
     /// ★ Refuses a file at `place` that another version wrote, or somebody else than `owner`.
     pub(crate) fn check(self, place: &str, format: u32, owner: &Owner) -> Result<(), StorageError> {
         if self.format != format {

@@ -10,6 +10,10 @@
 //! removed at the next start, like everything older than the last two, and staged chunks that are
 //! not whole: fetching goes on with the others.
 
+mod kept;
+
+pub use kept::KeptSnapshots;
+
 use crate::disk::Disk;
 use crate::{Owner, StorageError};
 use bytes::Bytes;
@@ -255,14 +259,7 @@ impl Shared {
     }
 
     fn content(&self, name: &str) -> Result<Bytes, StorageError> {
-        let read = || {
-            let file = self.disk.open(name)?;
-            let length = usize::try_from(file.length()?).map_err(io::Error::other)?;
-            let mut bytes = vec![0; length];
-            file.read_at(0, &mut bytes)?;
-            Ok(Bytes::from(bytes))
-        };
-        read().map_err(|error| StorageError::io("read", self.disk.locate(name), &error))
+        read_whole(self.disk.as_ref(), name)
     }
 
     /// A chunk of a complete snapshot. One that is damaged or gone takes its snapshot with it:
@@ -345,6 +342,18 @@ impl Shared {
         let place = self.disk.locate(name);
         self.disk.remove(name).map_err(|error| StorageError::io("remove", place, &error))
     }
+}
+
+/// All of a file.
+fn read_whole(disk: &dyn Disk, name: &str) -> Result<Bytes, StorageError> {
+    let read = || {
+        let file = disk.open(name)?;
+        let length = usize::try_from(file.length()?).map_err(io::Error::other)?;
+        let mut bytes = vec![0; length];
+        file.read_at(0, &mut bytes)?;
+        Ok(Bytes::from(bytes))
+    };
+    read().map_err(|error| StorageError::io("read", disk.locate(name), &error))
 }
 
 fn manifest_name(height: Height) -> String {

@@ -1,7 +1,8 @@
 //! The committee: who votes, with which keys, and what a quorum of them is.
 
 use crate::{
-    AgreedSettings, Epoch, EpochId, HandOver, NetworkId, ReplicaId, Scope, Weights, WeightsError,
+    AgreedSettings, Epoch, EpochId, FromState, HandOver, NetworkId, ReplicaId, Scope, Weights,
+    WeightsError,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
@@ -134,6 +135,11 @@ pub struct CommitteeFile {
     /// The groups' keys of a committee with threshold keys, and of no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Groups>,
+    /// State of another network that this one begins with; in a file that founds a network, and in
+    /// no other. So it is in no hand-over, and not in the encoding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[borsh(skip)]
+    pub from_state: Option<FromState>,
     /// The members in index order.
     pub members: Vec<Member>,
 }
@@ -196,6 +202,12 @@ pub enum CommitteeError {
          its network as `network`"
     )]
     Founds,
+    /// A file of a later epoch that names a state.
+    #[error(
+        "the committee file is of a later epoch and has a section `from_state`: only the file that \
+         founds a network names the state that it begins with"
+    )]
+    BeginsTwice,
     /// Another file than the one handed over to.
     #[error("the hand-over is to another committee file, whose digest is {0}")]
     OtherFile(Digest),
@@ -325,6 +337,9 @@ impl Committee {
         begun: &HandOver,
         cache: KeyCache,
     ) -> Result<Self, CommitteeError> {
+        if file.network.is_some() && file.from_state.is_some() {
+            return Err(CommitteeError::BeginsTwice);
+        }
         let count = file.members.len();
         if count == 0 || count > Self::MEMBERS_MAX {
             return Err(CommitteeError::Size(count));
@@ -534,30 +549,61 @@ impl CommitteeFile {
     /// A network that it founds is called by the hash of everything that decides who may sign, for
     /// what, and by which settings. Addresses and proofs of identities are left out: operators may
     /// correct the one and add the other where nothing else changes, and go on signing for the same
-    /// network. Settings at their defaults add nothing ([`AgreedSettings`]).
+    /// network. Settings at their defaults add nothing ([`AgreedSettings`]); the
+    /// state that it begins with does.
     #[must_use]
     pub fn network_id(&self) -> NetworkId {
-        let Self { name, network, epoch, scheme, redundancy, settings, groups, members } = self;
+        let Self {
+            name,
+            network,
+            epoch,
+            scheme,
+            redundancy,
+            settings,
+            groups,
+            from_state,
+            members,
+        } = self;
         if let Some(network) = network {
             return *network;
         }
         let members: Vec<_> =
             members.iter().map(|m| (&m.identity, &m.voting, &m.possession, m.weight)).collect();
         let content = (name, epoch, scheme, redundancy, groups, members);
-        let content = borsh::to_vec(&content).expect("encoding into memory cannot fail");
-        let departures = borsh::to_vec(settings).expect("encoding into memory cannot fail");
+        let (content, departures) = (encoded(&content), encoded(settings));
         let is_usual = settings.departures().is_empty();
-        let parts: &[&[u8]] = if is_usual { &[&content] } else { &[&content, &departures] };
+        let state = from_state.map(|state| encoded(&state));
+        let parts: &[&[u8]] = match &state {
+            None if is_usual => &[&content],
+            None => &[&content, &departures],
+            Some(state) => &[&content, &departures, state],
+        };
         NetworkId(hash_parts("quorate v1 network id", parts).0)
+    }
+
+    /// The file of the next epoch of `network`, in which nothing else differs yet.
+    #[must_use]
+    pub fn next_epoch(&self, network: NetworkId) -> Self {
+        let (network, epoch) = (Some(network), self.epoch.next());
+        Self { network, epoch, from_state: None, ..self.clone() }
     }
 
     /// The hash of everything in the file, addresses too: what operators sign when they change the
     /// committee, and what is handed over to.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let content = borsh::to_vec(self).expect("encoding into memory cannot fail");
-        hash_parts("quorate v1 committee file", &[&content])
+        let content = encoded(self);
+        let state = self.from_state.map(|state| encoded(&state));
+        let parts: &[&[u8]] = match &state {
+            None => &[&content],
+            Some(state) => &[&content, state],
+        };
+        hash_parts("quorate v1 committee file", parts)
     }
+}
+
+fn encoded(content: &impl BorshSerialize) -> Vec<u8> {
+    borsh::to_vec(content).expect("encoding into memory cannot fail")
 }
 
 impl From<&BySharing<VotingKey>> for Groups {

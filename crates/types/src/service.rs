@@ -248,6 +248,16 @@ pub trait Service: Send {
     /// When the state cannot be read.
     fn root(&self, state: &dyn State) -> Result<Digest, StateError>;
 
+    /// Returns `true` if the root stands for all that the state holds, read anew: a service that
+    /// keeps hashes beside what they are of compares them (★). Asked of a state that one disk alone
+    /// vouches for.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    fn is_whole(&self, _state: &dyn State) -> Result<bool, StateError> {
+        Ok(true)
+    }
+
     /// Answers a query of the state as it is, with a proof under its root. The inner error is
     /// for whoever asked.
     ///

@@ -5,6 +5,7 @@ pub(super) mod change_file;
 mod difference;
 mod draft;
 mod entry;
+mod found;
 pub(super) mod history;
 pub(super) mod in_force;
 mod merge;
@@ -54,6 +55,7 @@ enum Command {
     Show(show::Options),
     Verify(verify::Options),
     Submit(submit::Options),
+    Found(found::Options),
     History(history::Options),
 }
 
@@ -67,6 +69,7 @@ impl Options {
             Command::Show(options) => options.run(),
             Command::Verify(options) => options.run(),
             Command::Submit(options) => options.run(),
+            Command::Found(options) => options.run(),
             Command::History(options) => options.run(),
         }
     }

@@ -8,8 +8,9 @@ use clap::{Args, Subcommand};
 use quorate_crypto::KeyCache;
 use quorate_gateway::receipt::{ReceiptError, ReceiptFile};
 use quorate_ledger::kv::{Operation, OutcomeError, Output};
+use quorate_node::config::{load_committee, read_committee_file};
 use quorate_node::proof_file::ProofFileError;
-use quorate_types::{History, Outcome, Receipt, Request};
+use quorate_types::{Committee, Height, History, Outcome, Receipt, Request};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -25,8 +26,9 @@ enum Command {
     /// Check a receipt under a network's first committee file, and show what it proves
     ///
     /// No validator is asked. A receipt of a later epoch needs the hand-overs that lead to it, each
-    /// of which is checked. Exit code 0: it holds. 1: it proves nothing, and the reason is said. 2:
-    /// a file cannot be read.
+    /// of which is checked. Of a network that goes on from another one's state (--former), receipts
+    /// of the other one count up to the height of that state. Exit code 0: it holds. 1: it proves
+    /// nothing, and the reason is said. 2: a file cannot be read.
     Verify(Verify),
 }
 
@@ -40,6 +42,10 @@ struct Verify {
     /// folder `epochs` in a validator's data folder
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
+    /// The committee file that founded the network from whose state this one goes on: for a receipt
+    /// of that one. --history is then of that one, too
+    #[arg(long, value_name = "GENESIS")]
+    former: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -54,9 +60,19 @@ impl Options {
 
 impl Verify {
     fn run(&self) -> CommandResult {
-        let history = self.history()?;
+        let (first, until) = self.first()?;
+        let history = self.history(first)?;
         let file = ReceiptFile::read(&self.file).map_err(explain)?;
         let receipt = file.verify(&history).map_err(explain)?;
+        if let Some(until) = until.filter(|until| file.height > until.0) {
+            return Err(Failure::run(format!(
+                "the receipt holds in its own network, at height {}; {} goes on from height {}, and \
+                 has nothing of what came later",
+                file.height,
+                self.place.path().display(),
+                until.0
+            )));
+        }
         if self.json {
             output::json(&json!({ "valid": true, "receipt": file }));
         } else {
@@ -65,8 +81,22 @@ impl Verify {
         Ok(())
     }
 
-    fn history(&self) -> Result<History, Failure> {
-        let first = self.place.load()?;
+    /// The committee that the receipt's network began with, and the last height that counts.
+    fn first(&self) -> Result<(Committee, Option<Height>), Failure> {
+        let Some(path) = &self.former else { return Ok((self.place.load()?, None)) };
+        let founding = read_committee_file(&self.place.path()).map_err(Failure::usage)?;
+        let former = load_committee(path, KeyCache::On).map_err(Failure::usage)?;
+        match founding.from_state {
+            Some(from) if from.network == former.network() => Ok((former, Some(from.height))),
+            _ => Err(Failure::usage(format!(
+                "{} does not go on from the network of {}",
+                self.place.path().display(),
+                path.display()
+            ))),
+        }
+    }
+
+    fn history(&self, first: Committee) -> Result<History, Failure> {
         let steps = self.history.as_deref().map(history::read).transpose()?;
         History::walk(first, &steps.unwrap_or_default(), KeyCache::On).map_err(Failure::run)
     }

@@ -26,7 +26,7 @@ use serde_json::json;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Options {
             let refused = |error| format!("{}: {error}", self.config.display());
             self.access(&config)?.load().map_err(|error| Failure::usage(refused(error)))?;
         }
-        let genesis = self.genesis(&config, service)?;
+        let genesis = genesis(&self.config, &config, service)?;
         init_logging(config.log);
         descriptors::raise_limit();
         self.start(&config, service, genesis.as_ref())
@@ -174,27 +174,6 @@ impl Options {
             eprintln!("made a token for the gateway's callers: {}", path.display());
         }
         Ok(Access::Token(path))
-    }
-
-    /// Genesis of the EVM ledger.
-    fn genesis(
-        &self,
-        config: &NodeConfig,
-        service: ServiceKind,
-    ) -> Result<Option<Genesis>, Failure> {
-        let refused = |error: String| Failure::usage(format!("{}: {error}", self.config.display()));
-        match (&config.genesis, service) {
-            (Some(path), ServiceKind::Evm) => {
-                let wrong = |error| refused(format!("'genesis': {error}"));
-                let text = Genesis::read(path).map_err(wrong)?;
-                let genesis = Genesis::parse(&text).map_err(wrong)?;
-                config.check_genesis(&text).map_err(Failure::usage)?;
-                Ok(Some(genesis))
-            }
-            (None, ServiceKind::Evm) => Err(refused(NoGenesis.to_string())),
-            (Some(_), _) => Err(refused("'genesis' needs service = \"evm\"".into())),
-            (None, _) => Ok(None),
-        }
     }
 
     fn start(
@@ -301,12 +280,34 @@ impl Options {
                 "{error}\n`quorate config check {}` shows everything that is wrong at once",
                 self.config.display()
             )),
+            NodeError::NotFounded { .. } => Failure::usage(error),
             NodeError::Listen { ref source, .. } if source.kind() != ErrorKind::AddrInUse => {
                 Failure::usage(error)
             }
             NodeError::Marker { ref source, .. } if is_refusal(source) => Failure::usage(error),
             error => fail(error),
         }
+    }
+}
+
+/// Genesis of the EVM ledger, as the configuration at `path` names it.
+pub(crate) fn genesis(
+    path: &Path,
+    config: &NodeConfig,
+    service: ServiceKind,
+) -> Result<Option<Genesis>, Failure> {
+    let refused = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+    match (&config.genesis, service) {
+        (Some(path), ServiceKind::Evm) => {
+            let wrong = |error| refused(format!("'genesis': {error}"));
+            let text = Genesis::read(path).map_err(wrong)?;
+            let genesis = Genesis::parse(&text).map_err(wrong)?;
+            config.check_genesis(&text).map_err(Failure::usage)?;
+            Ok(Some(genesis))
+        }
+        (None, ServiceKind::Evm) => Err(refused(NoGenesis.to_string())),
+        (Some(_), _) => Err(refused("'genesis' needs service = \"evm\"".into())),
+        (None, _) => Ok(None),
     }
 }
 

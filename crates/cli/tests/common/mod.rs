@@ -220,21 +220,26 @@ impl Net {
 
     /// A client whose sessions have the keys that `seeds` give, each from its request `next` on.
     pub(crate) fn client(&self, seeds: &[u8], next: u64) -> Client {
-        let committee = load_committee(&self.folder().join("committee.toml"), KeyCache::On);
-        let committee = Arc::new(committee.expect("a committee"));
-        let members = committee.size();
-        let spec = |(index, seed): (usize, &u8)| SessionSpec {
-            next_sequence: next,
-            ..SessionSpec::fresh(
-                IdentitySecret::from_seed([*seed; 32]),
-                ReplicaId(u16::try_from(index % members).expect("few")),
-            )
-        };
-        let sessions = seeds.iter().enumerate().map(spec).collect();
-        let client = Client::connect(&ClientConfig {
-            retry_after: Duration::from_millis(500),
-            ..ClientConfig::new(committee, sessions)
-        });
-        client.expect("a client")
+        client_in(&self.folder(), seeds, next)
     }
+}
+
+/// A client of the network in a folder, as [`Net::client`].
+pub(crate) fn client_in(folder: &Path, seeds: &[u8], next: u64) -> Client {
+    let committee = load_committee(&folder.join("committee.toml"), KeyCache::On);
+    let committee = Arc::new(committee.expect("a committee"));
+    let members = committee.size();
+    let spec = |(index, seed): (usize, &u8)| SessionSpec {
+        next_sequence: next,
+        ..SessionSpec::fresh(
+            IdentitySecret::from_seed([*seed; 32]),
+            ReplicaId(u16::try_from(index % members).expect("few")),
+        )
+    };
+    let sessions = seeds.iter().enumerate().map(spec).collect();
+    let client = Client::connect(&ClientConfig {
+        retry_after: Duration::from_millis(500),
+        ..ClientConfig::new(committee, sessions)
+    });
+    client.expect("a client")
 }

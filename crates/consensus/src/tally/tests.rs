@@ -28,6 +28,7 @@ fn collector() -> Collector {
         redundancy: 0,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: (0..4).map(member).collect(),
     };
     let committee = Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"));

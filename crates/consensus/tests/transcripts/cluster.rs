@@ -80,6 +80,7 @@ fn committee() -> Committee {
         redundancy: 0,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: (0..MEMBERS).map(member).collect(),
     };
     Committee::load_simulated(&file, KeyCache::Off).expect("a sound committee")

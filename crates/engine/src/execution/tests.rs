@@ -34,7 +34,10 @@ struct TestNetwork {
 
 impl TestNetwork {
     fn new() -> Self {
-        let settings = Settings { execution_certificates: true, ..Settings::default() };
+        Self::with(&Settings { execution_certificates: true, ..Settings::default() })
+    }
+
+    fn with(settings: &Settings) -> Self {
         let member = |member| {
             let mut member = Execution::new(&config(member, settings.clone()));
             member.led_by(Some(LEADER));

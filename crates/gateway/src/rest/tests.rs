@@ -40,6 +40,7 @@ fn committee() -> Committee {
         redundancy: 0,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: (0..4).map(member).collect(),
     };
     Committee::load(&file, KeyCache::On).expect("a committee")

@@ -35,6 +35,7 @@ fn founding(members: usize) -> CommitteeFile {
         redundancy: 0,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: (0..members).map(member).collect(),
     }
 }

@@ -394,3 +394,29 @@ fn whoever_installs_a_snapshot_goes_on_like_those_who_replayed() {
     let asked = follower.answer(&query.encode()).unwrap().unwrap();
     verify_answer(asked.header.state, &query, &asked.answer.unwrap()).unwrap();
 }
+
+/// ★ The root is of the values themselves, though their hashes lie beside them.
+fn check_values_are_read_anew() {
+    let mut replica = Replica::default();
+    replica.execute(&[Operation::put("colour", "green"), Operation::put("taste", "sour")]);
+    let mut state = replica.store.begin().unwrap();
+    assert!(replica.kv.is_whole(&*state).unwrap());
+    let mut entry = state.get(b"kcolour").unwrap().unwrap();
+    *entry.last_mut().unwrap() ^= 1;
+    state.put(b"kcolour", &entry).unwrap();
+    let mut again = Kv::default();
+    again.open(&*state).unwrap();
+    assert_eq!(again.root(&*state).unwrap(), replica.kv.root(&*state).unwrap());
+    assert!(!again.is_whole(&*state).unwrap(), "the root is of another value");
+}
+
+#[test]
+fn values_are_read_anew() {
+    check_values_are_read_anew();
+}
+
+#[test]
+fn a_value_that_nobody_reads_is_noticed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    assert_noticed(Mutant::StateValueUnchecked, check_values_are_read_anew);
+}

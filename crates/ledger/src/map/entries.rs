@@ -3,6 +3,7 @@
 use super::bits::KEY_BYTES_MAX;
 use super::hashes;
 use quorate_crypto::Digest;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::{KeyRange, State, StateError};
 use std::ops::ControlFlow;
 
@@ -71,6 +72,20 @@ pub(crate) fn scan(
         }
     })?;
     failure.map_or(Ok(()), Err)
+}
+
+/// Returns `true` if every value is the one whose hash stands before it (★): the tree is made of
+/// those hashes.
+///
+/// # Errors
+/// When the state cannot be read, or holds what this service did not write.
+pub(crate) fn are_whole(state: &dyn State) -> Result<bool, StateError> {
+    let mut whole = true;
+    scan(state, KeyRange::ALL, &mut |_, hash, value| {
+        whole = hashes::value(value) == hash || mutants::active(Mutant::StateValueUnchecked);
+        if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(whole)
 }
 
 /// The state is not what the service left.

@@ -221,6 +221,14 @@ pub const COMMITTEE: &[Section] = &[
                    schemes have no such section.",
         fields: GROUPS,
     },
+    Section {
+        name: "from_state",
+        title: "The state that the network begins with",
+        optional: "Written by `quorate committee found`, for a network that goes on where another one lost \
+                   more members than it tolerates. Each member imports that very state before its first \
+                   start (`quorate state import`). Other networks have no such section.",
+        fields: FROM_STATE,
+    },
     Section { name: "members", title: "Each member", optional: "", fields: MEMBER },
 ];
 
@@ -641,6 +649,13 @@ const COMMITTEE_FIELDS: &[Field] = &[
         "The groups' keys of a committee with threshold keys: see below. Part of the network's identity.",
     ),
     field(
+        "from_state",
+        Kind::List,
+        FieldDefault::Words("none: the network begins empty"),
+        "The state of another network that this one goes on from: see below. Part of the network's identity, \
+         in the file that founds it and in no other.",
+    ),
+    field(
         "members",
         Kind::List,
         FieldDefault::Required,
@@ -769,6 +784,34 @@ const GROUPS: &[Field] = &[
         Kind::Hex,
         FieldDefault::Required,
         "Checks what f + 1 members signed, one of whom is honest: 192 hexadecimal digits.",
+    ),
+];
+
+const FROM_STATE: &[Field] = &[
+    field(
+        "network",
+        Kind::Hex,
+        FieldDefault::Required,
+        "The network whose state it is, 64 hexadecimal digits. Receipts of it verify under its own committee \
+         file.",
+    ),
+    field(
+        "height",
+        Kind::Number { unit: "height", min: 1, max: NO_BOUND, rule: "" },
+        FieldDefault::Required,
+        "The last height of that network whose effects are in it. This network's first is the next one.",
+    ),
+    field(
+        "root",
+        Kind::Hex,
+        FieldDefault::Required,
+        "What members of that network certified of this height, 64 hexadecimal digits.",
+    ),
+    field(
+        "snapshot",
+        Kind::Hex,
+        FieldDefault::Required,
+        "Digest of the snapshot, 64 hexadecimal digits: it names every byte, the sessions of clients too.",
     ),
 ];
 

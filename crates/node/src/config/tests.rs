@@ -4,7 +4,7 @@ use super::fields::{
 };
 use super::*;
 use quorate_crypto::IdentitySecret;
-use quorate_types::{AgreedSettings, Groups, Member};
+use quorate_types::{AgreedSettings, FromState, Groups, Member};
 use toml::{Table, Value};
 
 fn config() -> NodeConfig {
@@ -132,8 +132,9 @@ fn every_field_is_documented() {
     assert_eq!(documented(&COMMITTEE[0]), sorted(names::of::<CommitteeFile>()));
     assert_eq!(documented(&COMMITTEE[1]), sorted(names::of::<AgreedSettings>()));
     assert_eq!(documented(&COMMITTEE[2]), sorted(names::of::<Groups>()));
-    assert_eq!(documented(&COMMITTEE[3]), sorted(names::of::<Member>()));
-    assert_eq!(COMMITTEE.len(), 4, "compare the new section with its struct here");
+    assert_eq!(documented(&COMMITTEE[3]), sorted(names::of::<FromState>()));
+    assert_eq!(documented(&COMMITTEE[4]), sorted(names::of::<Member>()));
+    assert_eq!(COMMITTEE.len(), 5, "compare the new section with its struct here");
     for section in CONFIG.iter().chain(COMMITTEE) {
         for field in section.fields {
             assert!(field.meaning.len() > 30, "'{}' says too little", field.name);

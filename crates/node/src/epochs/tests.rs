@@ -1,10 +1,11 @@
 use super::Epochs;
 use crate::{NodeConfig, NodeError, Testnet, TestnetPlan};
 use quorate_crypto::mutants::{Mutant, assert_noticed};
-use quorate_crypto::{Bitmap, KeyFile, Policy};
+use quorate_crypto::{Bitmap, Certificate, KeyFile, Policy};
 use quorate_storage::Role;
 use quorate_types::{
-    BlockId, CommitteeFile, Epoch, HandOver, HandedOver, Header, Height, Purpose, SignedHandOver,
+    BlockId, Committee, CommitteeFile, Epoch, HandOver, HandedOver, Header, Height, Purpose,
+    SignedHandOver,
 };
 use tempfile::TempDir;
 
@@ -42,23 +43,42 @@ impl Place {
 
     /// The end of the epoch in force at this height, by all of its members that are left.
     fn end(&self, epochs: &Epochs, height: u64) -> HandedOver {
-        let (ends, file) = (epochs.committee(), Self::next(epochs));
         let header = Header { height: Height(height), ..Header::default() };
-        let stop = BlockId::default();
-        let (root, digest) = (header.root(), file.digest());
-        let content = HandOver { height: header.height, stop, root, file: digest };
-        let statement = content.statement(ends.scope());
-        let share = |keys: &KeyFile| {
-            let member = ends.find(&keys.public().identity)?;
-            Some((member.index(), ends.sign(Purpose::HandOver, &keys.voting, &statement)))
-        };
-        let shares: Vec<_> = self.keys.iter().filter_map(share).collect();
-        let (scheme, _) = ends.scheme(Purpose::HandOver);
-        let nobody = Bitmap::new(ends.size());
-        let combined = scheme.combine(&statement, &shares, &nobody, Policy::Aggregate);
-        let certificate = combined.certificate.unwrap();
-        HandedOver { signed: SignedHandOver { content, certificate }, header, file }
+        end_of(epochs.committee(), &self.keys, header, Self::next(epochs))
     }
+}
+
+/// The end of a committee's epoch with this header, by those of its members whose keys these are.
+pub(crate) fn end_of(
+    ends: &Committee,
+    keys: &[KeyFile],
+    header: Header,
+    file: CommitteeFile,
+) -> HandedOver {
+    let stop = BlockId::default();
+    let (root, digest) = (header.root(), file.digest());
+    let content = HandOver { height: header.height, stop, root, file: digest };
+    let statement = content.statement(ends.scope());
+    let certificate = certify(ends, keys, Purpose::HandOver, &statement);
+    HandedOver { signed: SignedHandOver { content, certificate }, header, file }
+}
+
+/// What those members of a committee sign whose keys these are.
+pub(crate) fn certify(
+    committee: &Committee,
+    keys: &[KeyFile],
+    purpose: Purpose,
+    statement: &[u8],
+) -> Certificate {
+    let share = |keys: &KeyFile| {
+        let member = committee.find(&keys.public().identity)?;
+        Some((member.index(), committee.sign(purpose, &keys.voting, statement)))
+    };
+    let shares: Vec<_> = keys.iter().filter_map(share).collect();
+    let (scheme, _) = committee.scheme(purpose);
+    let nobody = Bitmap::new(committee.size());
+    let combined = scheme.combine(statement, &shares, &nobody, Policy::Aggregate);
+    combined.certificate.unwrap()
 }
 
 /// ★ An epoch has begun once the way to it is on the disk, and stays begun.

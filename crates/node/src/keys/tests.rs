@@ -123,6 +123,7 @@ fn naming(keys: &KeyFile) -> (Committee, CommitteeFile) {
         redundancy: 0,
         settings: quorate_types::AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: vec![quorate_types::Member::new(&keys.public(), "localhost:1".into())],
     };
     (Committee::load(&file, quorate_crypto::KeyCache::Off).unwrap(), file)

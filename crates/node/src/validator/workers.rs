@@ -6,9 +6,10 @@ use crate::log::{Outgoing, Outlet};
 use crate::machine::EventSender;
 use crate::metrics::Metrics;
 use crate::pool::{Combiner, Pool};
+use crate::rescue::{ProofOutlet, StateProofs};
 use crate::threads::{Threads, give_way};
 use crate::transport::Network;
-use crate::{NodeError, room};
+use crate::{NodeConfig, NodeError, room};
 use crossbeam_channel::{Receiver, Sender};
 use quorate_storage::{JournalReader, JournalStats, Room, SnapshotJob, Snapshots, StorageError};
 use quorate_types::machine::{ReadRequest, Task};
@@ -63,6 +64,20 @@ pub(super) fn start_pool(
         threads.spawn_unjoined(name, worker)?;
     }
     Ok(pool)
+}
+
+/// Starts the thread that keeps the certificates of snapshots' heights; the way to it.
+pub(super) fn keep_proofs(
+    threads: &mut Threads,
+    config: &NodeConfig,
+) -> Result<ProofOutlet, NodeError> {
+    let (outlet, certificates) = ProofOutlet::new(config.replica.snapshot_every);
+    let proofs = StateProofs::of(&config.data_dir);
+    threads.spawn("proofs", move || {
+        proofs.run(&certificates);
+        Ok(())
+    })?;
+    Ok(outlet)
 }
 
 /// Starts the thread that executes what is decided.

@@ -48,6 +48,7 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
         redundancy: 0,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: members.collect(),
     };
     let settings = Settings {

@@ -93,8 +93,11 @@ impl Session {
     }
 }
 
+/// Begins the keys of all sessions.
+pub(super) const FIRST: u8 = b'c';
+
 pub(super) fn key(client: ClientId) -> Vec<u8> {
-    [b"c", &client.0.0[..]].concat()
+    [&[FIRST], &client.0.0[..]].concat()
 }
 
 pub(super) fn result_key(client: ClientId, sequence: u64) -> Vec<u8> {

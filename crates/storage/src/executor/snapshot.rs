@@ -57,10 +57,10 @@ impl Executor {
             return self.settle(Err(damaged));
         }
         let encoded = borsh::to_vec(&record).expect("encoding into memory cannot fail");
-        let own = [
-            Ok((EXECUTED.to_vec(), encoded)),
-            Ok((decided_key(manifest.header.height).to_vec(), decided.to_vec())),
-        ];
+        // Of another network's height there is no record, and nobody asks for one.
+        let decided = (!decided.is_empty())
+            .then(|| Ok((decided_key(manifest.header.height).to_vec(), decided.to_vec())));
+        let own = std::iter::once(Ok((EXECUTED.to_vec(), encoded))).chain(decided);
         let state = Entries::new(snapshots, manifest);
         let result = self.store.replace(&mut state.chain(own));
         self.settle(result)?;

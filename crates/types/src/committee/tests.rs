@@ -20,6 +20,7 @@ pub(crate) fn file(members: u8) -> CommitteeFile {
         redundancy: 0,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: (1..=members).map(member).collect(),
     }
 }

@@ -141,9 +141,14 @@ fn text(signed: &SignedChange) -> String {
 
 /// Writes a new change; never overwrites.
 pub(super) fn create(path: &Path, signed: &SignedChange) -> CommandResult {
+    write_new(path, &text(signed))
+}
+
+/// Writes a text that travels between operators; never overwrites.
+pub(super) fn write_new(path: &Path, text: &str) -> CommandResult {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| {
-        file.write_all(text(signed).as_bytes())?;
+        file.write_all(text.as_bytes())?;
         file.sync_all()
     });
     written.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))

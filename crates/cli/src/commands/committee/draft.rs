@@ -85,7 +85,7 @@ pub(super) struct Options {
 }
 
 /// What an option gives to whom or what.
-fn assignment(text: &str) -> Result<(String, String), String> {
+pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
     let (to, value) = text.split_once('=').ok_or("an equals sign is missing")?;
     Ok((to.to_owned(), value.to_owned()))
 }
@@ -144,11 +144,7 @@ impl Options {
         let generated = generated.map(|path| ThresholdKeys::read(path, in_force)).transpose()?;
         let mut file = match &generated {
             Some(generated) => generated.generators().clone(),
-            None => CommitteeFile {
-                network: Some(in_force.committee.network()),
-                epoch: in_force.file.epoch.next(),
-                ..in_force.file.clone()
-            },
+            None => in_force.file.next_epoch(in_force.committee.network()),
         };
         file.members = self.next_members(&file.members)?;
         if let Some(scheme) = self.scheme {
@@ -248,7 +244,7 @@ struct GroupsText {
     groups: Groups,
 }
 
-fn read_groups(path: &Path) -> Result<Groups, Failure> {
+pub(super) fn read_groups(path: &Path) -> Result<Groups, Failure> {
     let refused = |reason: String| {
         Failure::usage(format!("{} holds no groups' keys: {reason}", path.display()))
     };

@@ -120,6 +120,7 @@ impl Keys {
             redundancy: 0,
             settings: AgreedSettings::default(),
             groups: None,
+            from_state: None,
             members: (0..usize::from(members)).map(member).collect(),
         };
         let (protocol, parents) = (ProtocolKind::Jolteon, RefCell::default());

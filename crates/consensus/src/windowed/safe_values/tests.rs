@@ -19,6 +19,7 @@ fn committee(members: u8, redundancy: u64) -> Committee {
         redundancy,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: (0..members).map(member).collect(),
     };
     Committee::load(&file, KeyCache::Off).expect("a sound committee")

@@ -80,6 +80,7 @@ fn committee_file(members: u8, redundancy: u64) -> CommitteeFile {
         redundancy,
         settings: AgreedSettings::default(),
         groups: None,
+        from_state: None,
         members: (0..members).map(member).collect(),
     }
 }

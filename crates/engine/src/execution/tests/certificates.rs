@@ -39,6 +39,22 @@ fn where_nothing_is_certified_a_certificate_is_not_kept() {
     assert!(execution.certificate(Height(1)).is_none());
 }
 
+/// Where clients are answered by signed replies, what a snapshot is of is certified all the same,
+/// and nothing else is signed.
+#[test]
+fn heights_of_snapshots_are_certified_in_any_case() {
+    let settings = Settings { snapshot_every: 4, ..Settings::default() };
+    let mut net = TestNetwork::with(&settings);
+    for height in 1..=9 {
+        net.execute(&[0, 1, 2, 3], &block(height, 0), 1);
+    }
+    for member in &mut net.members {
+        assert_eq!(learnt(member), [4, 8]);
+        assert!(member.deadline().is_none(), "nothing is asked for again");
+    }
+    assert!(net.replies.is_empty(), "clients have signed replies");
+}
+
 #[test]
 fn the_last_certificates_are_kept() {
     let mut execution = TestNetwork::new().members.remove(0);

@@ -186,12 +186,8 @@ fn next_file(
         let weight = before.map_or(1, |member| member.weight);
         Member { weight, ..Member::new(&keys, address.unwrap_or_default()) }
     };
-    let mut file = CommitteeFile {
-        network: Some(ends.network()),
-        epoch: ends.epoch().next(),
-        members: next.iter().enumerate().map(entry).collect(),
-        ..present.clone()
-    };
+    let mut file = present.next_epoch(ends.network());
+    file.members = next.iter().enumerate().map(entry).collect();
     match what {
         What::Protocol(protocol) => file.settings.protocol = protocol.to_string(),
         What::Scheme(scheme) => file.scheme = scheme.to_string(),

@@ -135,9 +135,11 @@ fn take_over(
 }
 
 fn check_names(committee: &Source, notes: &mut Notes) {
-    let [file, settings, groups, each_member] = COMMITTEE else { unreachable!("four sections") };
+    let [file, settings, groups, from_state, each_member] = COMMITTEE else {
+        unreachable!("five sections")
+    };
     check_section(committee, file, "", &committee.table, notes);
-    for section in [settings, groups] {
+    for section in [settings, groups, from_state] {
         if let Some(values) = committee.table.get(section.name).and_then(Value::as_table) {
             check_section(committee, section, section.name, values, notes);
         }
