@@ -14,6 +14,7 @@ use crate::chained::{self, Phase};
 use crate::windowed;
 use crate::{Family, FamilyMessage, Message, Rule, Verifier};
 use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Certificate, Share};
 use quorate_types::{BlockId, Height, Kind, Rejected, ReplicaId, View};
 use std::fmt;
@@ -228,6 +229,9 @@ impl SignedStatement {
         if is_chained != self.statement.is_chained() {
             return Err(Rejected::RuleBroken("a statement is of the committee's protocol"));
         }
+        if !self.is_of_its_phase(verifier) {
+            return Err(Rejected::RuleBroken("a later phase is of a protocol that has one"));
+        }
         if !verifier.committee().contains(signer) {
             return Err(Rejected::NotAMember);
         }
@@ -248,6 +252,17 @@ impl SignedStatement {
                 }
                 verifier.voting().verify(&signed, certificate).map_err(refused)
             }
+        }
+    }
+
+    /// ★ A vote is said to be of a phase that is signed: where votes name none, whoever passes one
+    /// on could say another phase, which its signer's records do not account for.
+    fn is_of_its_phase(&self, verifier: &Verifier) -> bool {
+        match self.statement {
+            Statement::Vote { phase, .. } => {
+                verifier.rules().has_phase(phase) || mutants::active(Mutant::AnyPhase)
+            }
+            _ => true,
         }
     }
 }

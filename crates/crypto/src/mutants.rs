@@ -264,6 +264,8 @@ pub enum Mutant {
     /// A member goes on signing though others hold a signature of its key that is newer than its
     /// records.
     SignBelowWitnesses,
+    /// Chained protocols: a member's vote may be shown as one of a phase that its protocol lacks.
+    AnyPhase,
     /// A member goes on signing though another process asks with its key.
     IgnoreTwin,
     /// Storage: files are opened whoever owns them.

@@ -37,6 +37,7 @@ mod barrier;
 mod entries;
 mod group_commit;
 mod held_back;
+pub mod leaving;
 
 pub use barrier::{Barrier, barrier};
 pub use entries::{EntryClass, LogEntry};

@@ -20,6 +20,11 @@
 //! - the recovery itself is cut short, by the failure of each of its steps and by a second crash;
 //! - in a committee that works it goes on to commit.
 //!
+//! The same is done with a run in which the committee changes, at hosts of every part in that
+//! ([`Role`]): the stop block, the record of the hand-over, its note and the first records of the
+//! next epoch are boundaries like all others. In every continuation the change is brought again,
+//! and the subject must come to serve in the next epoch.
+//!
 //! What is recovered decides what follows, for machines are deterministic: where two ways to crash
 //! leave the same, its offers are made once. Nothing here is drawn: the same build looks at the
 //! same cases.
@@ -40,17 +45,18 @@ use crate::mutants::{Active, Mutant};
 use crate::oracles::Violation;
 use cases::{Counts, Moment};
 use chronicle::Chronicle;
-use disks::{Disks, LogKind, every_failure, full_at_each_write};
+use disks::{DiskFailure, Disks, every_failure, full_at_each_write};
 use quorate_consensus::ProtocolKind;
-use quorate_storage::Fault;
 use quorate_types::Time;
-use recorded::{Recorded, SUBJECT};
+use recorded::Recorded;
 pub use report::{Broken, Report};
 use shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -67,8 +73,66 @@ pub struct Options {
     pub every: u64,
     /// Protocol that the committee runs.
     pub protocol: ProtocolKind,
+    /// The host that is looked at while the committee changes; `None`: the committee stays.
+    pub border: Option<Role>,
     /// A rule that is left out.
     pub mutant: Option<Mutant>,
+}
+
+/// Part that a host has in a change of committee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Member before and after it, with another index.
+    Stays,
+    /// Member before and after it, and away when the epoch ends.
+    Away,
+    /// Member before it, learner after it.
+    Leaves,
+    /// Learner before it, member after it.
+    Joins,
+    /// Learner before and after it.
+    Learns,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Stays, Self::Away, Self::Leaves, Self::Joins, Self::Learns];
+
+    fn host(self) -> usize {
+        match self {
+            Self::Stays => 1,
+            Self::Leaves => 2,
+            Self::Away => 3,
+            Self::Joins => 4,
+            Self::Learns => 5,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stays => "stays",
+            Self::Away => "away",
+            Self::Leaves => "leaves",
+            Self::Joins => "joins",
+            Self::Learns => "learns",
+        })
+    }
+}
+
+/// A text that names no role.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no part in a change: stays, away, leaves, joins or learns")]
+pub struct UnknownRole(String);
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(name: &str) -> Result<Self, UnknownRole> {
+        let named = Self::ALL.into_iter().find(|role| role.to_string() == name);
+        named.ok_or_else(|| UnknownRole(name.to_owned()))
+    }
 }
 
 impl Options {
@@ -85,7 +149,7 @@ impl Options {
 struct Points {
     boundaries: u64,
     steps: BTreeMap<&'static str, u64>,
-    failures: Vec<(LogKind, Fault)>,
+    failures: Vec<DiskFailure>,
 }
 
 impl Points {
@@ -99,7 +163,7 @@ impl Points {
 /// # Panics
 /// When the recorded run itself does not work.
 pub fn run(options: &Options, mut progress: impl FnMut(u64, u64)) -> Report {
-    let shared = recorded::shared(options.protocol);
+    let shared = recorded::shared(options);
     let survey = with_mutant(options.mutant, || survey(&shared));
     let points = match survey {
         Ok(points) => points,
@@ -160,9 +224,11 @@ fn survey(shared: &Arc<Shared>) -> Result<Points, Broken> {
             let (point, after, mode) = (0, "the recorded run", "not at all".to_owned());
             return Err(Broken { point, after, mode, violation });
         }
-        let faults = recorded.committee.host(SUBJECT).faults();
-        let mut failures = every_failure(faults);
-        failures.extend(full_at_each_write(faults));
+        let mut failures = Vec::new();
+        for (start, faults) in recorded.committee.faults().iter().enumerate() {
+            let all = every_failure(faults).into_iter().chain(full_at_each_write(faults));
+            failures.extend(all.map(|(log, fault)| DiskFailure { start, log, fault }));
+        }
         let steps: BTreeMap<&'static str, u64> = steps.borrow().clone();
         Ok(Points { boundaries: steps.values().sum(), steps, failures })
     })
@@ -225,7 +291,7 @@ impl Lane {
             point += 1;
             // Nothing was said or written since the last boundary: what was found there holds here.
             let is_old = version.replace(present.version) == Some(present.version)
-                && !matches!(what, "task" | "snapshot");
+                && !matches!(what, "task" | "snapshot" | "note of the hand-over");
             if lane.is_mine(number) {
                 let mut counts = Counts::new();
                 let outcome = if is_old {

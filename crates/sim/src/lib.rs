@@ -12,6 +12,7 @@
 pub mod byzantine;
 pub mod campaign;
 pub mod crash_points;
+mod epoch;
 pub mod faults;
 mod forms;
 pub mod mutants;

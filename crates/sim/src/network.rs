@@ -244,6 +244,12 @@ impl Network {
         self.partitions.iter().any(|partition| partition.cuts(from, to))
     }
 
+    /// Returns `true` if both of two endpoints reach the other without a third.
+    pub(crate) fn links(&mut self, now: Time, one: usize, other: usize) -> bool {
+        let is_cut = self.cuts.cut(one, other) || self.is_cut(now, one, other);
+        !is_cut && !self.is_cut(now, other, one)
+    }
+
     fn clogged_until(&mut self, now: Time, from: usize, to: usize) -> Time {
         self.clogs.retain(|clog| clog.until > now);
         let here = self.clogs.iter().filter(|clog| clog.from == from && clog.to == to);

@@ -290,7 +290,7 @@ pub struct Oracles {
 
 impl Observation<'_> {
     /// What it is to those who judge what members say: with the member's index in its epoch.
-    fn in_epoch(&self, replica: ReplicaId) -> Option<Observation<'_>> {
+    pub(crate) fn in_epoch(&self, replica: ReplicaId) -> Option<Observation<'_>> {
         match *self {
             Self::Kept { bodies, .. } => Some(Observation::Kept { replica, bodies }),
             Self::Stored { body, .. } => Some(Observation::Stored { replica, body }),

@@ -19,6 +19,7 @@ mod setup;
 mod succession;
 
 use crate::byzantine::Twins;
+use crate::epoch::EpochConfig;
 use crate::faults::Fault;
 use crate::network::Network;
 use crate::oracles::{Oracles, RunEnd, Violation};
@@ -26,7 +27,7 @@ use crate::scenario::Scenario;
 use crate::trace::Trace;
 use bytes::Bytes;
 use client::ClientHost;
-use epochs::{EpochConfig, Epochs};
+use epochs::Epochs;
 use quorate_crypto::stand_in::StandIns;
 use quorate_crypto::{SchemeKind, hash};
 use quorate_deterministic::{EventQueue, Rng};
@@ -163,16 +164,16 @@ impl World {
         let (keys, committee) = setup::committee(scenario);
         let (host_keys, pairs) = setup::host_keys(scenario, &keys);
         let identities: Vec<_> = host_keys.iter().map(|keys| keys.identity.public()).collect();
-        let first = EpochConfig::first(scenario, keys.clone(), committee, &identities);
+        let first =
+            EpochConfig::first(scenario.settings.clone(), keys.clone(), committee, &identities);
         let epochs = Epochs::new(first, identities);
         let hosts = setup::hosts(scenario, host_keys, epochs.first());
         let endpoints = hosts.len() + scenario.clients;
         let mut client_rng = rng("clients");
-        let bundles = scenario.changes.is_empty();
         let clients: Vec<_> = (0..scenario.clients)
             .map(|_| {
                 let first = ReplicaId(u16::try_from(client_rng.index(keys.len())).expect("few"));
-                ClientHost::new(&client_rng.bytes32(), first, epochs.first(), bundles)
+                ClientHost::new(&client_rng.bytes32(), first, epochs.first())
             })
             .collect();
         let mut world = Self {

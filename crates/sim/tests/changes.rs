@@ -147,3 +147,68 @@ fn false_hand_overs_are_not_followed() {
     scenario.changes.push(to(&scenario, 300 * MS, &[0, 1, 2, 3]));
     goes_through(2, &scenario);
 }
+
+/// The old ones are gone as soon as they handed over, long before any of the new ones has the
+/// state: nothing is lost, the service waits for them.
+#[test]
+fn those_who_were_replaced_are_switched_off_too_soon() {
+    for protocol in [ProtocolKind::Jolteon, ProtocolKind::Pbft] {
+        let mut scenario = quiet(4).running(protocol);
+        scenario.fault_phase = 4_000 * MS;
+        scenario.changes.push(to(&scenario, 500 * MS, &[4, 5, 6, 7]));
+        for host in 0..4 {
+            let gone = Fault::Crash { host, down: 2_500 * MS };
+            scenario.schedule.push((Time(600_000), gone));
+        }
+        goes_through(2, &scenario);
+    }
+}
+
+/// Nobody submits anything, and any one member, the next leader among them, is dead from just
+/// before the change on until long after.
+#[test]
+fn an_idle_committee_ends_its_epoch_past_a_dead_leader() {
+    for (protocol, host) in
+        ProtocolKind::ALL.into_iter().flat_map(|it| (0..4).map(move |h| (it, h)))
+    {
+        let mut scenario = quiet(0).running(protocol);
+        scenario.operations = 0;
+        scenario.schedule.push((Time(499_000), Fault::Crash { host, down: 2_400 * MS }));
+        let change = to(&scenario, 500 * MS, &[0, 1, 2, 3]);
+        scenario.changes.push(PlannedChange { brought_to: (host + 1) % 4, ..change });
+        goes_through(2, &scenario);
+    }
+}
+
+/// The change comes while views are left for others, under load.
+#[test]
+fn a_change_falls_into_a_view_change() {
+    for protocol in ProtocolKind::ALL {
+        for late in 0..6 {
+            let mut scenario = quiet(0).running(protocol);
+            let timeout = scenario.settings.timeout();
+            for host in 0..2 {
+                let at = 400_000 + 40_000 * host as u64;
+                scenario.schedule.push((Time(at), Fault::Pause { host, lasts: 2 * timeout }));
+            }
+            let at = 400 * MS + timeout + 10 * late * MS;
+            let change = to(&scenario, at, &[1, 2, 3, 0]);
+            scenario.changes.push(PlannedChange { brought_to: 3, ..change });
+            goes_through(2, &scenario);
+        }
+    }
+}
+
+/// The last height is any of a round of checkpoints and snapshots, that of one among them.
+#[test]
+fn a_change_falls_on_a_checkpoint_and_beside_it() {
+    for protocol in ProtocolKind::ALL {
+        for number in 0..8 {
+            let mut scenario = quiet(1).running(protocol);
+            scenario.settings.snapshot_every = 4;
+            let at = (500 + 17 * number) * MS;
+            scenario.changes.push(to(&scenario, at, &[0, 1, 4, 3]));
+            goes_through(2, &scenario);
+        }
+    }
+}

@@ -1,13 +1,20 @@
 //! The rules whose absence the crash points show, each within the first points that they concern.
 
 use quorate_engine::ProtocolKind;
-use quorate_sim::crash_points::{Options, run};
+use quorate_sim::crash_points::{Options, Role, run};
 use quorate_sim::mutants::Mutant;
 
 /// With the rule left out of this protocol something is wrong, and this oracle says so.
 #[track_caller]
 fn is_noticed(protocol: ProtocolKind, mutant: Mutant, oracle: &str) {
-    let options = Options { threads: 1, only: None, every: 1, protocol, mutant: Some(mutant) };
+    is_noticed_by(protocol, None, mutant, oracle);
+}
+
+/// As [`is_noticed`], at the host that has this part in a change of committee.
+#[track_caller]
+fn is_noticed_by(protocol: ProtocolKind, border: Option<Role>, mutant: Mutant, oracle: &str) {
+    let options =
+        Options { threads: 1, only: None, every: 1, protocol, border, mutant: Some(mutant) };
     let report = run(&options, |_, _| {});
     let broken = report.broken.first().unwrap_or_else(|| panic!("{mutant:?} was not noticed"));
     assert_eq!(broken.violation.oracle, oracle, "{broken}");
@@ -63,6 +70,24 @@ noticed! {
 noticed! {
     HotStuffBasic:
     a_decision_after_two_phases: BasicDecideOnPreCommit by "progress";
+}
+
+/// Rules of the border, in every protocol, at hosts of each part named.
+macro_rules! noticed_over_a_change {
+    ($($name:ident: $mutant:ident by $oracle:literal at $($role:ident)+;)*) => {$(
+        #[test]
+        fn $name() {
+            for protocol in ProtocolKind::ALL {
+                $(is_noticed_by(protocol, Some(Role::$role), Mutant::$mutant, $oracle);)+
+            }
+        }
+    )*};
+}
+
+noticed_over_a_change! {
+    an_epoch_begun_before_it_is_noted: EpochUnrecorded by "borders" at Stays Joins;
+    a_hand_over_without_a_durable_record: HandOverUnrecorded by "durability" at Stays Leaves;
+    promises_of_the_epoch_before: RecoverFormerEpoch by "conduct" at Stays;
 }
 
 /// What a recovered replica is offered is in the words of its own protocol: in another's, nothing

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use mutants::MutantName;
 use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;
+use quorate_sim::crash_points::{Options as CrashOptions, Role};
 use quorate_sim::mutants::Mutant;
 use quorate_sim::twins::is_plan_file;
 use quorate_sim::{Report, Scenario, run, run_many};
@@ -28,6 +29,8 @@ use std::time::Instant;
     quorate sim --seeds 1000           a thousand scenarios with crashes, partitions and liars\n  \
     quorate sim --seed 17              one of them again\n  \
     quorate sim --crash-points         one replica, crashed at each of its steps in every way\n  \
+    quorate sim --crash-points --changes\n                                     \
+                                       the same over a change of committee\n  \
     quorate sim --weights 4,4,4,4,1,1,1 --twins\n                                     \
     members weigh differently, all that may fail are twins\n  \
     quorate sim --mutant ChainedDoubleVote --seeds 200\n                                     \
@@ -91,8 +94,9 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
     learner: bool,
     /// Change the committee of each third seed while it serves, once or several times: other
-    /// members, indices, weights, protocols or settings from one epoch to the next
-    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
+    /// members, indices, weights, protocols or settings from one epoch to the next. With
+    /// --crash-points: of a run in which a member leaves and a learner takes a place
+    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios"])]
     changes: bool,
     /// Run the scenario in this file, of the swarm or of Twins
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention", "short"])]
@@ -127,6 +131,9 @@ pub(crate) struct Options {
     /// Run this crash point alone
     #[arg(long, requires = "crash_points")]
     point: Option<u64>,
+    /// With --crash-points --changes: crash the host that has this part in the change alone
+    #[arg(long, requires = "crash_points", requires = "changes")]
+    role: Option<Role>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -149,7 +156,9 @@ impl Options {
             ));
         }
         if self.crash_points {
-            return crash_points::run(self.protocol, self.threads(), self.point, mutant, self.json);
+            let (only, protocol, threads) = (self.point, self.protocol, self.threads());
+            let options = CrashOptions { threads, only, every: 1, protocol, border: None, mutant };
+            return crash_points::run(&options, &self.roles(), self.json);
         }
         if let Some(count) = self.payments_model {
             return payments::run_model(self.seed.unwrap_or(self.from), count, mutant, self.json);
@@ -282,6 +291,15 @@ impl Options {
         });
         bar.finish_and_clear();
         reports
+    }
+
+    /// Hosts whose steps are crash points, by their part in a change.
+    fn roles(&self) -> Vec<Role> {
+        match self.role {
+            Some(role) => vec![role],
+            None if self.changes => Role::ALL.to_vec(),
+            None => Vec::new(),
+        }
     }
 
     fn threads(&self) -> usize {

@@ -70,6 +70,12 @@ impl Rules {
         self.later.is_some()
     }
 
+    /// Returns `true` if members vote in this phase. Where a view has one, votes do not name it.
+    #[must_use]
+    pub fn has_phase(&self, phase: Phase) -> bool {
+        self.is_phased() || phase == Phase::Prepare
+    }
+
     /// Kind of statement that votes of a phase sign.
     #[must_use]
     pub fn kind(&self, phase: Phase) -> Kind {

@@ -19,9 +19,10 @@ use crate::transport::outbound::{OnLater, dial};
 use crate::transport::{Limits, Network};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyCache};
+use quorate_crypto::{Bitmap, IdentitySecret, KeyCache};
+use quorate_engine::host::leaving::{self, AtTheEnd, Stay};
 use quorate_types::machine::Halt;
-use quorate_types::{Committee, CommitteeFile, HandedOver, Header, Height, Lane, ReplicaId};
+use quorate_types::{Committee, HandedOver, Header, Height, Lane, ReplicaId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -32,8 +33,6 @@ const ASK_EVERY: Duration = Duration::from_millis(500);
 /// Steps to a next epoch that wait to be checked. Beyond them one is dropped: whoever shows it does
 /// so again at the next attempt to connect.
 const SHOWN_MAX: usize = 16;
-/// View timeouts for which a host stays that is served by members who leave.
-const SERVED_TIMEOUTS: u32 = 60;
 
 /// Word of the end of an epoch.
 #[derive(Debug)]
@@ -215,11 +214,10 @@ impl Succession {
     /// The step to take now, if it is time.
     pub(super) fn due(&mut self, runtime: &Runtime) -> Option<HandedOver> {
         let (step, since) = self.step.as_ref()?;
-        if !self.is_own {
-            return (since.elapsed() >= self.patience(step)).then(|| step.clone());
-        }
-        if !self.leaves(step) {
-            return Some(step.clone());
+        match self.at_the_end(step).stay(self.timeout) {
+            Stay::Over => return Some(step.clone()),
+            Stay::For(time) => return (since.elapsed() >= time).then(|| step.clone()),
+            Stay::UntilOthersBegan => {}
         }
         let step = step.clone();
         self.await_next(&step, runtime);
@@ -236,21 +234,16 @@ impl Succession {
         }
     }
 
-    /// How long the own replica may take.
-    fn patience(&self, step: &HandedOver) -> Duration {
+    fn at_the_end(&self, step: &HandedOver) -> AtTheEnd {
         let committee = self.epochs.committee();
-        let leaves = |member: &ReplicaId| {
-            committee.identity(*member).is_some_and(|key| !is_member(&step.file, key))
-        };
-        let mut leavers = committee.members().filter(leaves);
-        let is_served = leavers.any(|leaver| self.network.reaches_directly(leaver));
-        self.timeout * if is_served { SERVED_TIMEOUTS } else { 1 }
-    }
-
-    /// Returns `true` if this host is a member, and none of the next committee.
-    fn leaves(&self, step: &HandedOver) -> bool {
-        let own = self.identity.public();
-        self.epochs.committee().find(&own).is_some() && !is_member(&step.file, &own)
+        let mut leavers = leaving::leavers(committee, &step.file);
+        let executed = self.trust.status.load().executed;
+        AtTheEnd {
+            is_own: self.is_own,
+            has_state: self.is_own || executed >= step.header.height,
+            leaves: leaving::leaves(committee, &step.file, &self.identity.public()),
+            is_served: leavers.any(|leaver| self.network.reaches_directly(leaver)),
+        }
     }
 
     /// Asks the next members, again and again, whether they have begun.
@@ -294,11 +287,6 @@ impl Succession {
         let mut epochs = Epochs::clone(&self.epochs);
         epochs.begin(step)
     }
-}
-
-fn is_member(file: &CommitteeFile, key: &IdentityKey) -> bool {
-    let is_it = |text: &str| text.parse::<IdentityKey>().is_ok_and(|other| other == *key);
-    file.members.iter().any(|member| is_it(&member.identity))
 }
 
 /// Whether one of the next members has begun its epoch.

@@ -5,10 +5,9 @@ mod flips;
 use super::chronicle::Chronicle;
 use super::committee::{Committee, Script};
 use super::disks::{Disks, LogKind, every_failure, last_write};
-use super::host::CrashHost;
+use super::host::{CrashHost, id_in};
 use super::model::Missing;
 use super::offers::{Step, request_of};
-use super::recorded::SUBJECT;
 use super::report::Broken;
 use super::shared::Shared;
 use crate::oracles::Violation;
@@ -16,8 +15,8 @@ use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
 use quorate_storage::disk::UnsyncedWrite;
 use quorate_storage::{Fault, MemoryDisk, StorageError};
+use quorate_types::Time;
 use quorate_types::machine::Recovery;
-use quorate_types::{ReplicaId, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +26,9 @@ const FLIPS: u64 = 12;
 
 /// A working committee has executed something new within this time.
 const PROGRESS: Duration = Duration::from_secs(30);
+
+/// Number of times that a client asks within that, where the epoch may end.
+const ATTEMPTS: u32 = 30;
 
 /// Number of cases looked at, by kind.
 pub(super) type Counts = BTreeMap<&'static str, u64>;
@@ -121,11 +123,11 @@ impl Moment<'_> {
     }
 
     fn fork(&self) -> Disks {
-        self.disks[SUBJECT.index()].as_ref().expect("the subject has disks").fork()
+        self.disks[self.shared.subject].as_ref().expect("the subject has disks").fork()
     }
 
     fn disk(&self, which: LogKind) -> &MemoryDisk {
-        self.disks[SUBJECT.index()].as_ref().expect("the subject has disks").of(which)
+        self.disks[self.shared.subject].as_ref().expect("the subject has disks").of(which)
     }
 
     /// A place below `end` and a bit, different ones for every number.
@@ -162,8 +164,15 @@ impl Moment<'_> {
         mode: &str,
     ) -> Verdict {
         let untouched = disks.fork();
-        let opened = CrashHost::open(self.shared, SUBJECT, disks, &[], &chronicle.clone().shared());
-        let (_, recovery) = opened.map_err(|error| storage(mode, &error))?;
+        let opened = CrashHost::open(
+            self.shared,
+            self.shared.subject,
+            disks,
+            &[],
+            &chronicle.clone().shared(),
+        );
+        let (host, recovery) = opened.map_err(|error| storage(mode, &error))?;
+        chronicle.comes_back(self.shared.subject, host.epoch.number())?;
         model(&mut chronicle, missing, &recovery)?;
         let is_same_past = chronicle.version == self.chronicle.version;
         if is_same_past && self.known.contains(&recovery) {
@@ -180,11 +189,14 @@ impl Moment<'_> {
     /// Alone among members that contradict themselves.
     fn offer(&mut self, chronicle: Chronicle, disks: &Disks) -> Verdict {
         *self.counts.entry("· recoveries met with conflicting offers").or_default() += 1;
-        let steps = chronicle.heard.conflicting(self.shared, SUBJECT);
+        let subject = self.shared.subject;
+        let epoch = disks.epochs.last().unwrap_or_else(|| Arc::clone(&self.shared.first));
+        let heard = chronicle.heard(epoch.number());
+        let steps = heard.conflicting(self.shared, &epoch, id_in(&epoch, subject));
         let mut alone = self.alone(chronicle, disks)?;
         for step in steps {
             match step {
-                Step::Frame(from, content) => alone.0.deliver(SUBJECT, from, content),
+                Step::Frame(from, content) => alone.0.deliver(subject, from, content),
                 Step::Wait(time) => alone.wait(time),
             }
         }
@@ -193,7 +205,7 @@ impl Moment<'_> {
 
     fn alone(&self, chronicle: Chronicle, disks: &Disks) -> Result<Running, Violation> {
         let mut all = vec![None; self.disks.len()];
-        all[SUBJECT.index()] = Some(disks.clone());
+        all[self.shared.subject] = Some(disks.clone());
         Running::start(self.shared, chronicle, &all, self.now)
     }
 
@@ -201,25 +213,23 @@ impl Moment<'_> {
     fn work(&mut self, mut chronicle: Chronicle, disks: &Disks) -> Verdict {
         *self.counts.entry("· recoveries put to work in a committee").or_default() += 1;
         let mut all: Vec<_> = self.disks.iter().flatten().map(|disks| Some(disks.fork())).collect();
-        all[SUBJECT.index()] = Some(disks.clone());
+        all[self.shared.subject] = Some(disks.clone());
         let operation = Bytes::from_static(b"after the crash");
         chronicle.awaited = Some(operation.clone());
         let mut running = Running::start(self.shared, chronicle, &all, self.now)?;
         running.wait(Duration::from_millis(5));
         let secret = IdentitySecret::from_seed([201; 32]);
         let (peer, content) = request_of(self.shared, &secret, 0, &operation);
-        for to in (0..self.disks.len()).map(|i| ReplicaId(u16::try_from(i).expect("few"))) {
-            running.0.deliver(to, peer, content.clone());
+        // Where the epoch may end, whatever was on its way is gone, and its clients ask again.
+        let attempts = if self.shared.change.is_some() { ATTEMPTS } else { 1 };
+        for attempt in 1..=attempts {
+            running.0.bring(self.shared);
+            running.0.ask_members(peer, &content);
+            if running.is_done_by(self.now + PROGRESS / attempts * attempt) {
+                return running.verdict();
+            }
         }
-        let chronicle = running.1.clone();
-        running.0.run(self.now + PROGRESS, &mut |_| {
-            let chronicle = chronicle.borrow();
-            chronicle.awaited.is_some() && chronicle.complaint.is_none()
-        });
         running.verdict()?;
-        if chronicle.borrow().awaited.is_none() {
-            return Ok(());
-        }
         let text = format!("nothing new was executed within {PROGRESS:?} of the restart");
         Err(Violation { oracle: "progress", text })
     }
@@ -232,7 +242,7 @@ impl Moment<'_> {
             let plan = [(which, fault.clone())];
             let opened = CrashHost::open(
                 self.shared,
-                SUBJECT,
+                self.shared.subject,
                 &disks,
                 &plan,
                 &self.chronicle.clone().shared(),
@@ -259,7 +269,7 @@ impl Moment<'_> {
     fn steps_of_recovery(&self, disks: &Disks) -> Result<Vec<(LogKind, Fault)>, Violation> {
         let opened = CrashHost::open(
             self.shared,
-            SUBJECT,
+            self.shared.subject,
             &disks.fork(),
             &[],
             &self.chronicle.clone().shared(),
@@ -280,14 +290,13 @@ impl Running {
         now: Time,
     ) -> Result<Self, Violation> {
         // Opening it again must find what was found: the model of the first opening goes on.
-        let disk = disks[SUBJECT.index()].as_ref().expect("the subject takes part");
+        let disk = disks[shared.subject].as_ref().expect("the subject takes part").fork();
         let found =
-            CrashHost::open(shared, SUBJECT, &disk.fork(), &[], &chronicle.clone().shared());
+            CrashHost::open(shared, shared.subject, &disk, &[], &chronicle.clone().shared());
         let (_, found) = found.map_err(|error| storage("a recovery", &error))?;
         model(&mut chronicle, Missing::Unsynced, &found)?;
         let chronicle = chronicle.shared();
-        let plan = (SUBJECT, &[][..]);
-        let committee = Committee::start(shared, disks, plan, &chronicle, now, Script::default())
+        let committee = Committee::start(shared, disks, &[], &chronicle, now, Script::default())
             .map_err(|error| storage("a restart of the committee", &error))?;
         Ok(Self(committee, chronicle))
     }
@@ -295,6 +304,17 @@ impl Running {
     fn wait(&mut self, time: Duration) {
         let until = self.0.now + time;
         self.0.run(until, &mut |_| true);
+    }
+
+    /// Runs until then, or until the subject has executed what is waited for, in the last epoch.
+    fn is_done_by(&mut self, until: Time) -> bool {
+        let chronicle = self.1.clone();
+        self.0.run(until, &mut |committee| {
+            let chronicle = chronicle.borrow();
+            let waits = chronicle.awaited.is_some() || committee.waits_for_change();
+            waits && chronicle.complaint.is_none()
+        });
+        chronicle.borrow().awaited.is_none() && !self.0.waits_for_change()
     }
 
     fn verdict(&self) -> Verdict {

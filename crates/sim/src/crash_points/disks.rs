@@ -1,7 +1,12 @@
 //! The disks of a replica: everything that outlives its crash, and each way in which they fail.
 
+use crate::epoch::EpochConfig;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_storage::disk::{Faults, UnsyncedWrite};
 use quorate_storage::{Fault, MemoryDisk, MemoryStore};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// One of the two logs' disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +22,39 @@ pub(super) struct Disks {
     pub(super) bodies: MemoryDisk,
     pub(super) snapshots: MemoryDisk,
     pub(super) store: MemoryStore,
+    pub(super) epochs: EpochFolder,
+}
+
+/// Folder of the hand-overs that led a host from the first epoch to its own. Each is a file of its
+/// own, there or not, and durable before anything is done in the epoch that it begins.
+#[derive(Clone, Default)]
+pub(super) struct EpochFolder(Rc<RefCell<Option<Arc<EpochConfig>>>>);
+
+impl EpochFolder {
+    /// Epoch that the hand-overs lead to; `None` while there are none.
+    pub(super) fn last(&self) -> Option<Arc<EpochConfig>> {
+        self.0.borrow().clone()
+    }
+
+    /// ★ Notes how the epoch before this one ended.
+    pub(super) fn note(&self, next: &Arc<EpochConfig>) {
+        if !mutants::active(Mutant::EpochUnrecorded) {
+            *self.0.borrow_mut() = Some(Arc::clone(next));
+        }
+    }
+
+    fn fork(&self) -> Self {
+        Self(Rc::new(RefCell::new(self.last())))
+    }
+}
+
+/// A failure of one of the two logs' disks, in a start of their host: 0 for the first, the next
+/// behind the border.
+#[derive(Clone, Debug)]
+pub(super) struct DiskFailure {
+    pub(super) start: usize,
+    pub(super) log: LogKind,
+    pub(super) fault: Fault,
 }
 
 impl Disks {
@@ -27,6 +65,7 @@ impl Disks {
             bodies: self.bodies.fork(),
             snapshots: self.snapshots.fork(),
             store: self.store.fork(),
+            epochs: self.epochs.fork(),
         }
     }
 

@@ -2,8 +2,8 @@
 //! again well.
 
 use super::cases::{Counts, Moment};
-use super::disks::LogKind;
-use super::recorded::{Recorded, SUBJECT};
+use super::disks::DiskFailure;
+use super::recorded::Recorded;
 use super::report::Broken;
 use super::shared::Shared;
 use quorate_storage::Fault;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 pub(super) fn try_failure(
     shared: &Arc<Shared>,
     number: u64,
-    failure: &(LogKind, Fault),
+    failure: &DiskFailure,
     counts: &mut Counts,
 ) -> Result<(), Broken> {
-    let mode = mode_of(&failure.1);
+    let mode = mode_of(&failure.fault);
     *counts.entry(mode).or_default() += 1;
     let plan = std::slice::from_ref(failure);
     let Ok(mut recorded) = Recorded::begin(shared, plan) else {
@@ -27,14 +27,14 @@ pub(super) fn try_failure(
         return Ok(());
     };
     recorded.run();
-    let Recorded { disks, chronicle, mut committee } = recorded;
+    let Recorded { disks, chronicle, mut committee, .. } = recorded;
     let chronicle = chronicle.borrow().clone();
     let broken =
         |violation| Broken { point: number, after: mode, mode: format!("{failure:?}"), violation };
     if let Some(violation) = chronicle.complaint.clone() {
         return Err(broken(violation));
     }
-    if committee.host(SUBJECT).failure.is_none() {
+    if committee.subject().failure.is_none() {
         // The run ended before it came to that.
         return Ok(());
     }

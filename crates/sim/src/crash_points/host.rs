@@ -4,9 +4,10 @@
 mod ports;
 mod tasks;
 
-use super::chronicle::SharedChronicle;
+use super::chronicle::{SharedChronicle, Who};
 use super::disks::{Disks, LogKind, last_write};
 use super::shared::Shared;
+use crate::epoch::EpochConfig;
 use crate::oracles::Observation;
 use crate::recording::{Recorder, RecordingService};
 use bytes::Bytes;
@@ -20,7 +21,8 @@ use quorate_storage::{
 };
 use quorate_types::machine::{CombineOutcome, DecidedRecord, Entry, ReadRequest, Recovery, Task};
 use quorate_types::{
-    BodyRef, Effect, Event, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified,
+    BodyRef, Effect, Event, HandedOver, Height, Machine, Peer, Recipients, ReplicaId, Time,
+    Verified,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,6 +45,8 @@ pub(super) enum Work {
 pub(super) struct Turn {
     pub(super) released: Vec<(Recipients, Message)>,
     pub(super) later: Vec<(Duration, Work)>,
+    /// What its replica hands over to the next epoch.
+    pub(super) handed_over: Option<Arc<HandedOver>>,
 }
 
 /// Callback at every boundary between two steps, with the time and the name of the last step.
@@ -50,7 +54,8 @@ pub(super) type Observer = Box<dyn FnMut(Time, &'static str)>;
 
 /// A running replica with its host.
 pub(super) struct CrashHost {
-    id: ReplicaId,
+    number: usize,
+    pub(super) epoch: Arc<EpochConfig>,
     pub(super) observer: Option<Observer>,
     /// The disk failed: nothing happens here any more.
     pub(super) failure: Option<StorageError>,
@@ -74,10 +79,22 @@ pub(super) struct CrashHost {
 }
 
 impl CrashHost {
-    /// Opens the disks; `plan` is how those of the logs fail.
+    /// Opens the disks, in the epoch that they lead to; `plan` is how those of the logs fail.
     pub(super) fn open(
         shared: &Shared,
-        id: ReplicaId,
+        number: usize,
+        disks: &Disks,
+        plan: &[(LogKind, Fault)],
+        chronicle: &SharedChronicle,
+    ) -> Result<(Self, Recovery), StorageError> {
+        let epoch = disks.epochs.last().unwrap_or_else(|| Arc::clone(&shared.first));
+        Self::open_in(shared, (number, epoch), disks, plan, chronicle)
+    }
+
+    /// Opens the disks in this epoch.
+    pub(super) fn open_in(
+        shared: &Shared,
+        (number, epoch): (usize, Arc<EpochConfig>),
         disks: &Disks,
         plan: &[(LogKind, Fault)],
         chronicle: &SharedChronicle,
@@ -106,22 +123,23 @@ impl CrashHost {
         )?;
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
-        let verifier = Arc::new(shared.verifier());
-        let keys = &shared.keys[id.index()];
+        let verifier = epoch.verifier(&epoch.settings);
+        let keys = &shared.keys[number];
         let machine = Replica::new(ReplicaConfig {
-            id,
+            id: id_in(&epoch, number),
             identity: Arc::new(keys.identity.clone()),
             voting: Arc::new(keys.voting.clone()),
             verifier: Arc::clone(&verifier),
-            settings: shared.settings.clone(),
+            settings: epoch.settings.clone(),
             wall_origin_ms: WALL_ORIGIN_MS,
-            signs: true,
+            signs: epoch.seat(number).is_some(),
             // Alone with what was recorded: nobody answers.
             asks_witnesses: false,
         });
         let (barrier, log) = barrier();
         let host = Self {
-            id,
+            number,
+            epoch,
             observer: None,
             failure: None,
             chronicle: chronicle.clone(),
@@ -151,14 +169,54 @@ impl CrashHost {
 
     /// The machine is told what survived.
     pub(super) fn start(&mut self, now: Time, recovery: Recovery) -> Turn {
-        let mut chronicle = self.chronicle.borrow_mut();
-        let (replica, executed) = (self.id, recovery.executed.as_ref());
-        chronicle.observe(&Observation::Kept { replica, bodies: &recovery.bodies });
-        chronicle.observe(&Observation::Booted { replica, executed });
-        drop(chronicle);
+        let (replica, executed) = (self.who().name(), recovery.executed.as_ref());
+        let (epoch, after) = (self.epoch.number(), self.epoch.begins_after());
+        let is_member = self.epoch.seat(self.number).is_some();
+        self.observe(&Observation::Began { replica, epoch, after, is_member });
+        self.observe(&Observation::Kept { replica, bodies: &recovery.bodies });
+        self.observe(&Observation::Booted { replica, executed });
         let mut turn = Turn::default();
         self.feed(now, Event::Recovered(Box::new(recovery)), &mut turn);
         turn
+    }
+
+    fn who(&self) -> Who<'_> {
+        let (host, epoch) = (self.number, &*self.epoch);
+        Who { host, id: id_in(epoch, host), epoch }
+    }
+
+    pub(super) fn observe(&self, observation: &Observation<'_>) {
+        self.chronicle.borrow_mut().observe(self.who(), observation);
+    }
+
+    /// Shows that its replica hands over.
+    pub(super) fn hands_over(&self, step: &HandedOver) {
+        let (replica, ended) = (self.who().name(), self.epoch.number());
+        self.observe(&Observation::HandedOver { replica, ended, content: &step.signed.content });
+        self.chronicle.borrow_mut().handed_over(self.number);
+    }
+
+    /// The last executed height.
+    pub(super) fn executed(&self) -> Height {
+        self.executor.executed().map_or(Height(0), |executed| executed.height())
+    }
+
+    /// Ends its start in good order, with everything durable.
+    ///
+    /// # Errors
+    /// When its disk fails.
+    pub(super) fn end(&mut self, now: Time) -> Result<(), StorageError> {
+        let written = self.log.take_queued();
+        self.journal.commit()?;
+        self.note_synced(&written);
+        self.executor.make_durable()?;
+        for job in self.jobs.drain(..) {
+            job.write(&self.snapshots)?;
+        }
+        self.journal.close()?;
+        self.refuse_silence();
+        self.show(now, "end of the epoch");
+        Ok(())
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
@@ -178,7 +236,7 @@ impl CrashHost {
     fn note_submitted(&self, message: &Incoming) {
         if let Incoming::Request(request) = message {
             for operation in &request.operations {
-                self.chronicle.borrow_mut().observe(&Observation::Submitted { operation });
+                self.observe(&Observation::Submitted { operation });
             }
         }
     }
@@ -214,7 +272,7 @@ impl CrashHost {
     }
 
     /// The host stops. Asked again, the journal must say the same again.
-    fn stop(&mut self, error: StorageError) {
+    pub(super) fn stop(&mut self, error: StorageError) {
         let held = self.journal.write(&Entry::Decided(DecidedRecord {
             height: Height(u64::MAX),
             bytes: Bytes::new(),
@@ -250,7 +308,7 @@ impl CrashHost {
         }
     }
 
-    fn show(&mut self, now: Time, what: &'static str) {
+    pub(super) fn show(&mut self, now: Time, what: &'static str) {
         if let Some(observer) = &mut self.observer {
             observer(now, what);
         }
@@ -258,11 +316,11 @@ impl CrashHost {
 
     /// Into the file at once, so that a crash can tear it; durable with the next sync.
     fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
-        self.chronicle.borrow_mut().wrote(self.id, entry);
+        self.chronicle.borrow_mut().wrote((self.number, self.epoch.number()), entry);
         self.journal.write(entry)?;
         self.journal.read(&ReadRequest { ticket: 0, items: Vec::new() }).map(drop)?;
         if let Some(last) = last_write(&self.disks.records) {
-            self.chronicle.borrow_mut().reached(self.id, last);
+            self.chronicle.borrow_mut().reached(self.number, last);
         }
         self.refuse_silence();
         Ok(())
@@ -275,13 +333,7 @@ impl CrashHost {
         self.refuse_silence();
         let mut released = Vec::new();
         let written = self.log.finish(|gated| released.push(gated));
-        let records = written.iter().any(|entry| matches!(entry, Entry::Record(_)));
-        let bodies = written.iter().filter_map(|entry| match entry {
-            Entry::Body(body) => Some(body.reference),
-            _ => None,
-        });
-        let stored: Vec<BodyRef> = bodies.collect();
-        self.chronicle.borrow_mut().synced(self.id, records, !stored.is_empty());
+        let stored = self.note_synced(&written);
         self.show(now, "sync");
         for gated in released {
             let is_send = matches!(gated, Gated::Send { .. });
@@ -291,11 +343,22 @@ impl CrashHost {
             }
         }
         for body in stored {
-            let replica = self.id;
-            self.chronicle.borrow_mut().observe(&Observation::Stored { replica, body });
+            self.observe(&Observation::Stored { replica: self.who().name(), body });
             self.feed(now, Event::Stored(body), turn);
         }
         Ok(())
+    }
+
+    /// A group is durable: the bodies in it.
+    fn note_synced(&self, written: &[Entry]) -> Vec<BodyRef> {
+        let records = written.iter().any(|entry| matches!(entry, Entry::Record(_)));
+        let bodies = written.iter().filter_map(|entry| match entry {
+            Entry::Body(body) => Some(body.reference),
+            _ => None,
+        });
+        let stored: Vec<BodyRef> = bodies.collect();
+        self.chronicle.borrow_mut().synced(self.number, records, !stored.is_empty());
+        stored
     }
 
     /// A fault of the disk must have come back as an error.
@@ -305,6 +368,12 @@ impl CrashHost {
             self.chronicle.borrow_mut().complain("fail-stop", text);
         }
     }
+}
+
+/// Index of a host in an epoch, or beyond its members.
+pub(super) fn id_in(epoch: &EpochConfig, host: usize) -> ReplicaId {
+    let beyond = || host.max(epoch.committee.size());
+    epoch.seat(host).unwrap_or_else(|| ReplicaId(u16::try_from(beyond()).expect("few hosts")))
 }
 
 fn name_of_task(task: &Task) -> &'static str {

@@ -52,6 +52,11 @@ impl Model {
         }
     }
 
+    /// Returns `true` if a record of this kind was called durable.
+    pub(super) fn keeps(&self, kind: RecordKind) -> bool {
+        latest(&self.records[..self.records_durable], kind).is_some()
+    }
+
     /// Checks that this may have survived; it is all there is from here on.
     pub(super) fn recovered(&mut self, missing: Missing, found: &Recovery) -> Result<(), String> {
         let after = found.executed.as_ref().map_or(Height(0), ExecutedUpTo::height);

@@ -7,6 +7,7 @@ mod blocks;
 mod slots;
 
 use super::shared::Shared;
+use crate::epoch::EpochConfig;
 use blocks::Blocks;
 use bytes::Bytes;
 use quorate_consensus::ProposalKey;
@@ -63,12 +64,17 @@ impl Heard {
 
     /// First a wait, so that it says again what it has to say; then other values in the places of
     /// those that were proposed, before them and after them, and time to time out.
-    pub(super) fn conflicting(&self, shared: &Shared, subject: ReplicaId) -> Vec<Step> {
+    pub(super) fn conflicting(
+        &self,
+        shared: &Shared,
+        epoch: &EpochConfig,
+        subject: ReplicaId,
+    ) -> Vec<Step> {
         let begin = [Step::Wait(A_MOMENT), request(shared, 1), Step::Wait(A_MOMENT)];
-        let (others, again) = if shared.settings.protocol.chained_rules().is_some() {
-            (self.blocks.others(shared, subject, &self.bodies), self.blocks.again(shared))
+        let (others, again) = if epoch.settings.protocol.chained_rules().is_some() {
+            (self.blocks.others(epoch, subject, &self.bodies), self.blocks.again(epoch))
         } else {
-            (self.slots.others(shared, subject, &self.bodies), self.slots.again(shared, subject))
+            (self.slots.others(epoch, subject, &self.bodies), self.slots.again(epoch, subject))
         };
         let between = [Step::Wait(AGES), request(shared, 2), Step::Wait(A_MOMENT)];
         let end = [Step::Wait(AGES)];
@@ -91,9 +97,9 @@ fn another(payload: &Payload) -> Payload {
 }
 
 /// Signature of a member as a proposer.
-fn sign_as(shared: &Shared, member: ReplicaId, message: &[u8]) -> Vec<u8> {
-    let keys = &shared.keys[member.index()];
-    match shared.settings.comparison.proposal_key {
+fn sign_as(epoch: &EpochConfig, member: ReplicaId, message: &[u8]) -> Vec<u8> {
+    let keys = epoch.keys(member);
+    match epoch.settings.comparison.proposal_key {
         ProposalKey::Identity => keys.identity.sign(message).0.to_vec(),
         ProposalKey::Voting => keys.voting.sign(message).0,
     }
@@ -117,7 +123,7 @@ pub(super) fn request_of(
     sequence: u64,
     operation: &Bytes,
 ) -> (Peer, Bytes) {
-    let network = shared.committee.network();
+    let network = shared.first.committee.network();
     let operations = std::slice::from_ref(operation);
     let request = Request::sign(secret, network, sequence, operations).expect("a small request");
     let peer = Peer::Client(ClientId(secret.public()));

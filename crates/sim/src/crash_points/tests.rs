@@ -1,4 +1,4 @@
-use super::{Options, run};
+use super::{Options, Role, run};
 use quorate_consensus::ProtocolKind;
 
 /// The whole of it is a lane of its own (`quorate sim --crash-points`).
@@ -10,7 +10,8 @@ fn nothing_is_wrong_at_every_fiftieth_point() {
 #[track_caller]
 fn nothing_is_wrong(protocol: ProtocolKind) {
     let mut left = None;
-    let options = Options { threads: 2, only: None, every: 50, protocol, mutant: None };
+    let options =
+        Options { threads: 2, only: None, every: 50, protocol, border: None, mutant: None };
     let report = run(&options, |done, total| left = Some(total - done));
     assert_eq!(report.broken, []);
     assert_eq!(left, Some(0), "the progress ends where it should");
@@ -25,6 +26,7 @@ fn the_recorded_run_has_everything_that_can_happen_in_it() {
         only: Some(u64::MAX),
         every: 1,
         protocol: ProtocolKind::Jolteon,
+        border: None,
         mutant: None,
     };
     let report = run(&options, |_, _| {});
@@ -46,4 +48,20 @@ fn the_recorded_run_has_everything_that_can_happen_in_it() {
         assert!(report.steps.contains_key(step), "{step} in {report:?}");
     }
     assert!(report.points > 500, "{report:?}");
+}
+
+#[test]
+fn nothing_is_wrong_over_a_change_of_committee() {
+    for protocol in ProtocolKind::ALL {
+        Role::ALL.into_iter().for_each(|role| holds_over_a_change(protocol, role));
+    }
+}
+
+#[track_caller]
+fn holds_over_a_change(protocol: ProtocolKind, role: Role) {
+    let options =
+        Options { threads: 2, only: None, every: 60, protocol, border: Some(role), mutant: None };
+    let report = run(&options, |_, _| {});
+    assert_eq!(report.broken, [], "{protocol}, {role}");
+    assert!(report.steps.contains_key("note of the hand-over"), "{protocol}, {role}: {report:?}");
 }

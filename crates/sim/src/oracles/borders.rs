@@ -6,7 +6,7 @@ use quorate_types::{Epoch, HandOver, Height, ReplicaId};
 use std::collections::BTreeMap;
 
 /// Compares what replicas were handed over, and in which epoch each executed what.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Borders {
     /// What each epoch ended with.
     ends: BTreeMap<Epoch, HandOver>,

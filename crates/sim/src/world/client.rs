@@ -1,13 +1,15 @@
 //! A client's host: a session over the network.
 
-use super::epochs::EpochConfig;
+use crate::epoch::EpochConfig;
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_engine::{
-    Bundling, CallResult, ClientConfig, Completed, Incoming, Session, SessionEffect, SessionEvent,
+    CallResult, ClientConfig, Completed, Incoming, Session, SessionEffect, SessionEvent,
     SessionSpec, Verifier,
 };
-use quorate_types::{ClientId, Machine, Peer, Rejected, ReplicaId, Request, Time, Verified};
+use quorate_types::{
+    ClientId, History, Machine, Peer, Rejected, ReplicaId, Request, Time, Verified,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,57 +30,42 @@ pub(crate) struct ClientHost {
     /// The world's timer that is set for it.
     pub(crate) armed: Option<Time>,
     pub(crate) epoch: Arc<EpochConfig>,
-    identity: IdentitySecret,
-    first: ReplicaId,
-    /// Operations share requests.
-    bundles: bool,
+    config: ClientConfig,
     session: Session,
     verifier: Arc<Verifier>,
-    /// All operations, by their tags: where they share no requests, these are their numbers.
-    operations: Vec<Bytes>,
+    next_tag: u64,
     pending: BTreeMap<u64, Bytes>,
 }
 
 impl ClientHost {
-    /// A client that asks this member first. Where it may have to go on in another epoch, each of
-    /// its operations is a request of its own.
-    pub(crate) fn new(
-        seed: &[u8; 32],
-        first: ReplicaId,
-        epoch: &Arc<EpochConfig>,
-        bundles: bool,
-    ) -> Self {
+    /// A client that asks this member first.
+    pub(crate) fn new(seed: &[u8; 32], first: ReplicaId, epoch: &Arc<EpochConfig>) -> Self {
         let identity: IdentitySecret = KeyFile::from_seed(SchemeKind::Ed25519, seed).identity;
-        let verifier = epoch.client_verifier();
+        let id = ClientId(identity.public());
+        let sessions = vec![SessionSpec::fresh(identity, first)];
+        let config = ClientConfig {
+            retry_after: Duration::from_millis(300),
+            ..ClientConfig::new(Arc::clone(&epoch.committee), sessions)
+        };
         Self {
-            id: ClientId(identity.public()),
+            id,
             armed: None,
             epoch: Arc::clone(epoch),
-            session: session(&identity, (first, 0), bundles, &verifier),
-            identity,
-            first,
-            bundles,
-            verifier,
-            operations: Vec::new(),
+            session: Session::new(Arc::new(config.clone()), 0),
+            config,
+            verifier: epoch.client_verifier(),
+            next_tag: 0,
             pending: BTreeMap::new(),
         }
     }
 
-    /// Goes on in the next epoch: all from the first request that was not answered on is asked of
-    /// its members under the same numbers. What was answered is so again, and nobody hears it.
+    /// Goes on in the next epoch, as a validator's client does: what is under way is asked of its
+    /// members under the same numbers.
     pub(crate) fn enter(&mut self, now: Time, epoch: Arc<EpochConfig>) -> ClientTurn {
-        let all = self.operations.len() as u64;
-        let unanswered = self.pending.first_key_value().map_or(all, |(tag, _)| *tag);
+        let history = History::new(Arc::clone(&epoch.committee));
+        self.session.enter(now, Arc::new(self.config.following(history)));
         self.verifier = epoch.client_verifier();
         self.epoch = epoch;
-        let member = self.first.index() % self.epoch.committee.size();
-        let first = ReplicaId(u16::try_from(member).expect("few members"));
-        let place = (first, unanswered);
-        self.session = session(&self.identity, place, self.bundles, &self.verifier);
-        for tag in unanswered..all {
-            let operation = self.operations[usize::try_from(tag).expect("few")].clone();
-            self.session.handle(now, SessionEvent::Submit { tag, operation });
-        }
         self.drain()
     }
 
@@ -92,8 +79,8 @@ impl ClientHost {
     }
 
     pub(crate) fn submit(&mut self, now: Time, operation: Bytes) -> ClientTurn {
-        let tag = self.operations.len() as u64;
-        self.operations.push(operation.clone());
+        let tag = self.next_tag;
+        self.next_tag += 1;
         self.pending.insert(tag, operation.clone());
         self.session.handle(now, SessionEvent::Submit { tag, operation });
         self.drain()
@@ -122,10 +109,8 @@ impl ClientHost {
             match effect {
                 SessionEffect::Send { to, request } => turn.sends.push((to, request)),
                 SessionEffect::Return { tag, result } => {
-                    let Some(operation) = self.pending.remove(&tag) else {
-                        assert!(!self.bundles, "a session completes what it took, once");
-                        continue;
-                    };
+                    let operation = self.pending.remove(&tag);
+                    let operation = operation.expect("a session completes what it took, once");
                     match result {
                         CallResult::Completed(done) => turn.completed.push((operation, done)),
                         CallResult::Overloaded { .. } => turn.overloaded.push(operation),
@@ -140,23 +125,4 @@ impl ClientHost {
         }
         turn
     }
-}
-
-/// A session whose next request has this number, and goes to this member.
-fn session(
-    identity: &IdentitySecret,
-    (first, next_sequence): (ReplicaId, u64),
-    bundles: bool,
-    verifier: &Verifier,
-) -> Session {
-    let spec = SessionSpec { next_sequence, ..SessionSpec::fresh(identity.clone(), first) };
-    let committee = Arc::clone(verifier.committee());
-    let usual = ClientConfig::new(committee, vec![spec]);
-    let operations_max = if bundles { usual.bundling.operations_max } else { 1 };
-    let config = ClientConfig {
-        retry_after: Duration::from_millis(300),
-        bundling: Bundling { operations_max, ..usual.bundling },
-        ..usual
-    };
-    Session::new(Arc::new(config), 0)
 }

@@ -2,10 +2,10 @@
 //! timers, and observations for the oracles.
 
 use super::client::{ClientHost, ClientTurn};
-use super::epochs::EpochConfig;
 use super::replica::{HostConfig, Note, ReplicaHost, Turn};
 use super::{Channel, STATUS_EVERY, SimEvent, World};
 use crate::byzantine::Behaviour;
+use crate::epoch::EpochConfig;
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
 use quorate_crypto::hash;
@@ -145,7 +145,7 @@ impl World {
 
     /// What a host is to members of an epoch.
     fn peer_in(&self, epoch: &EpochConfig, host: &ReplicaHost) -> Peer {
-        epoch.seat(host.config.number).map_or(host.config.learner(), Peer::Replica)
+        epoch.peer(host.config.number, &host.config.keys.identity.public())
     }
 
     fn send(&mut self, host: usize, to: Recipients, message: &Message) -> Result<(), Violation> {

@@ -8,8 +8,8 @@ use checks::CheckThreads;
 pub(crate) use checks::{Arrival, Checked, Station};
 
 use super::clock::Clock;
-use super::epochs::EpochConfig;
 use crate::byzantine::{Behaviour, Liar};
+use crate::epoch::{Ended, EpochConfig};
 use crate::faults::DiskFailure;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
@@ -28,7 +28,7 @@ use quorate_types::machine::{
     CombineOutcome, Entry, ExecutedUpTo, Halt, ReadRequest, Recovery, Task,
 };
 use quorate_types::{
-    BodyRef, ClientId, Event, HandedOver, Height, Machine, Peer, Recipients, ReplicaId, Time, View,
+    BodyRef, Event, HandedOver, Height, Machine, Peer, Recipients, ReplicaId, Time, View,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -128,13 +128,6 @@ pub(crate) struct HostConfig {
     pub(crate) clock_rate: u64,
 }
 
-impl HostConfig {
-    /// What it is where it is no member.
-    pub(crate) fn learner(&self) -> Peer {
-        Peer::Learner(ClientId(self.keys.identity.public()))
-    }
-}
-
 /// A replica's host: its disks, and while it runs, everything else.
 pub(crate) struct ReplicaHost {
     pub(crate) config: HostConfig,
@@ -177,16 +170,6 @@ struct DiskCopy {
     snapshots: MemoryDisk,
     store: MemoryStore,
     epoch: Arc<EpochConfig>,
-}
-
-/// How its epoch ended, as a running host knows it.
-#[derive(Clone, Debug)]
-pub(crate) struct Ended {
-    pub(crate) step: Arc<HandedOver>,
-    /// Time at which it heard of it.
-    pub(crate) since: Time,
-    /// Its own replica handed over: the state is here.
-    pub(crate) is_own: bool,
 }
 
 /// Everything that a crash takes away.
@@ -569,9 +552,8 @@ impl ReplicaHost {
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
         let clock = Clock::start(now, config.clock_rate, self.step_ms);
-        let (committee, start) = (Arc::clone(&self.epoch.committee), self.epoch.start());
         let settings = config.behaviour.settings(self.epoch.settings.clone());
-        let verifier = Arc::new(Verifier::starting(committee, &settings, start));
+        let verifier = self.epoch.verifier(&settings);
         let keys = self.keys();
         let machine = Replica::new(ReplicaConfig {
             id: self.id(),

@@ -1,8 +1,8 @@
 //! Setup of a world: keys, committee, hosts, load.
 
-use super::epochs::EpochConfig;
 use super::replica::{HostConfig, ReplicaHost};
 use crate::byzantine::Behaviour;
+use crate::epoch::EpochConfig;
 use crate::scenario::Scenario;
 use quorate_crypto::KeyFile;
 use quorate_deterministic::{Rng, genesis};

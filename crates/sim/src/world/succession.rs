@@ -2,13 +2,14 @@
 //! after a view timeout by one that a host in a later epoch shows.
 
 use super::effects::content_of;
-use super::epochs::EpochConfig;
-use super::replica::{Ended, Note, ReplicaHost};
+use super::replica::{Note, ReplicaHost};
 use super::{Channel, SimEvent, World};
+use crate::epoch::{Ended, EpochConfig};
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
-use quorate_crypto::{Bitmap, KeyFile, hash};
+use quorate_crypto::{KeyFile, hash};
 use quorate_engine::Message;
+use quorate_engine::host::leaving::{self, AtTheEnd};
 use quorate_types::{Epoch, HandedOver, Lane, Peer, ReplicaId, Time, View};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -19,9 +20,6 @@ const BRING_EVERY: Duration = Duration::from_secs(1);
 
 /// Time between two looks of a client whether the change before its own is over.
 const WAIT_EVERY: Duration = Duration::from_millis(100);
-
-/// Time between two looks of a host that leaves whether the next members have begun.
-const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// Shortest time between two answers to one endpoint that comes with an earlier epoch.
 const SHOW_EVERY: Duration = Duration::from_millis(50);
@@ -137,9 +135,9 @@ impl World {
             return;
         }
         self.tell(|| format!("host {host} is shown how its epoch ended"));
-        let (now, incarnation) = (self.now, self.hosts[host].incarnation);
-        self.hosts[host].learn_end(Ended { step, since: now, is_own: false });
-        let at = now + self.timeout_of(host);
+        let incarnation = self.hosts[host].incarnation;
+        self.hosts[host].learn_end(Ended { step, since: self.now, is_own: false });
+        let at = self.now + self.timeout_of(host);
         self.schedule(at, SimEvent::Succeed { host, incarnation });
     }
 
@@ -166,24 +164,36 @@ impl World {
 
     /// Goes on to the next epoch, once it is time.
     pub(super) fn succeed(&mut self, host: usize) -> Result<(), Violation> {
-        let Some(Ended { step, since, is_own }) = self.hosts[host].ended().cloned() else {
-            return Ok(());
-        };
-        let ended = Arc::clone(&self.hosts[host].epoch);
+        let Some(known) = self.hosts[host].ended().cloned() else { return Ok(()) };
+        let (step, ended) = (Arc::clone(&known.step), Arc::clone(&self.hosts[host].epoch));
         let next = self.epoch_after(&ended, &step)?;
-        let leaves = ended.seat(host).is_some() && next.seat(host).is_none();
-        let waits = if is_own {
-            (leaves && !self.has_begun(&next)).then_some(ASK_EVERY)
-        } else {
-            let waited = self.now.since(since);
-            self.timeout_of(host).checked_sub(waited).filter(|left| *left > Duration::ZERO)
+        let identity = self.hosts[host].config.keys.identity.public();
+        let executed = self.hosts[host].executed();
+        let at_the_end = AtTheEnd {
+            is_own: known.is_own,
+            has_state: executed.is_some_and(|executed| executed >= step.header.height),
+            leaves: leaving::leaves(&ended.committee, &step.file, &identity),
+            is_served: self.is_served(host, &step),
         };
+        let (timeout, have_begun) = (self.timeout_of(host), || self.has_begun(&next));
+        let waits = known.waits(self.now, timeout, at_the_end, have_begun);
         if let Some(waits) = waits {
             let incarnation = self.hosts[host].incarnation;
             self.schedule(self.now + waits, SimEvent::Succeed { host, incarnation });
             return Ok(());
         }
         self.cross(host, &step, next)
+    }
+
+    /// Returns `true` if a host has a link to a member of its epoch that leaves and is still there.
+    fn is_served(&mut self, host: usize, step: &HandedOver) -> bool {
+        let epoch = Arc::clone(&self.hosts[host].epoch);
+        let leavers = leaving::leavers(&epoch.committee, &step.file);
+        let mut leavers = leavers.filter_map(|member| epoch.host_of(member));
+        leavers.any(|leaver| {
+            let is_there = self.hosts[leaver].is_up() && self.epoch_of(leaver) == epoch.number();
+            leaver != host && is_there && self.network.links(self.now, host, leaver)
+        })
     }
 
     /// The epoch after one that ended so.
@@ -208,13 +218,8 @@ impl World {
             host.epoch.number() >= epoch.number()
                 && host.executed().is_some_and(|executed| executed >= epoch.begins_after())
         };
-        let mut entered = Bitmap::new(epoch.committee.size());
-        for host in self.hosts.iter().filter(has_entered) {
-            if let Some(member) = epoch.seat(host.config.number) {
-                entered.insert(member.index());
-            }
-        }
-        epoch.committee.weight_of(&entered) >= epoch.committee.quorum()
+        let entered = self.hosts.iter().filter(has_entered);
+        epoch.is_quorum(entered.map(|host| host.config.number))
     }
 
     /// Ends a host's start and begins the next one in the next epoch, unless it loses its power

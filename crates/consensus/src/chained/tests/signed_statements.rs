@@ -8,6 +8,7 @@ use crate::{
     Verifier, windowed,
 };
 use quorate_crypto::Digest;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Height, Rejected, ReplicaId, View};
 use std::sync::Arc;
 
@@ -62,6 +63,34 @@ fn a_signed_message_shows_its_signers_statement() {
     for unsigned in [Message::NewView(keys.certify(&block)), certificates(&genesis, None)] {
         assert_eq!(shown(&keys, unsigned), None, "nobody signs it alone");
     }
+}
+
+fn check_phases_that_a_protocol_lacks() {
+    for protocol in [ProtocolKind::Jolteon, ProtocolKind::HotStuff] {
+        let keys = keys(protocol);
+        let block = keys.block(1, &keys.genesis(), 1, &[7]);
+        let vote = Message::Vote(keys.vote(3, &block));
+        let (signer, signed) = shown(&keys, vote).expect("it is signed");
+        let Statement::Vote { block, base, .. } = signed.statement else { panic!("{signed:?}") };
+        for phase in [Phase::PreCommit, Phase::Commit] {
+            let statement = Statement::Vote { phase, block, base };
+            let forged = SignedStatement { statement, ..signed.clone() };
+            let refused = forged.check(signer, &keys.verifier());
+            let rule = Rejected::RuleBroken("a later phase is of a protocol that has one");
+            assert_eq!(refused, Err(rule), "{protocol}, {phase:?}");
+        }
+    }
+}
+
+/// ★ A vote that names no phase is not shown as one of another phase.
+#[test]
+fn a_vote_is_of_no_phase_that_its_protocol_lacks() {
+    check_phases_that_a_protocol_lacks();
+}
+
+#[test]
+fn phases_that_nobody_signed_are_noticed() {
+    mutants::assert_noticed(Mutant::AnyPhase, check_phases_that_a_protocol_lacks);
 }
 
 /// A certificate shows the votes of those whom it names: of which phase follows from what it

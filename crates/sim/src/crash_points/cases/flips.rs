@@ -4,7 +4,6 @@ use super::{FLIPS, Moment, Verdict, model, storage};
 use crate::crash_points::chronicle::Ends;
 use crate::crash_points::host::CrashHost;
 use crate::crash_points::model::Missing;
-use crate::crash_points::recorded::SUBJECT;
 use crate::oracles::Violation;
 use quorate_storage::StorageError;
 
@@ -15,8 +14,13 @@ impl Moment<'_> {
         let before = self.chronicle.synced[0].clone();
         let ends: Vec<(&String, &u64)> = before.iter().filter(|(_, end)| **end > 0).collect();
         let sound = self.fork();
-        let clean =
-            CrashHost::open(self.shared, SUBJECT, &sound, &[], &self.chronicle.clone().shared());
+        let clean = CrashHost::open(
+            self.shared,
+            self.shared.subject,
+            &sound,
+            &[],
+            &self.chronicle.clone().shared(),
+        );
         let (_, clean) = clean.map_err(|error| storage("the same without a flip", &error))?;
         for flip in 0..FLIPS {
             let Some((file, end)) = ends.get(self.place(flip, ends.len() as u64).0 as usize) else {
@@ -27,7 +31,7 @@ impl Moment<'_> {
             disks.records.flip(file, at, bit);
             let opened = CrashHost::open(
                 self.shared,
-                SUBJECT,
+                self.shared.subject,
                 &disks,
                 &[],
                 &self.chronicle.clone().shared(),
@@ -57,7 +61,7 @@ impl Moment<'_> {
             let disks = self.fork();
             disks.records.flip(file, start + at, bit);
             let chronicle = self.chronicle.clone().shared();
-            match CrashHost::open(self.shared, SUBJECT, &disks, &[], &chronicle) {
+            match CrashHost::open(self.shared, self.shared.subject, &disks, &[], &chronicle) {
                 Err(StorageError::Corrupt { .. } | StorageError::Format { .. }) => {}
                 Err(error) => return Err(storage("after a flipped bit", &error)),
                 Ok((_, found)) => model(&mut chronicle.borrow_mut(), Missing::Anything, &found)?,

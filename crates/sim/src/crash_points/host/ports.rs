@@ -38,7 +38,7 @@ impl EffectPorts for Ports<'_> {
     }
 
     fn send(&mut self, to: Recipients, _lane: Lane, message: Message) {
-        self.host.chronicle.borrow_mut().said(self.host.id, &message);
+        self.host.chronicle.borrow_mut().said(self.host.who(), &message);
         self.turn.released.push((to, message));
     }
 
@@ -61,9 +61,8 @@ impl EffectPorts for Ports<'_> {
     }
 
     fn halt(&mut self, halt: Halt) -> Result<(), StorageError> {
-        let replica = self.host.id;
-        let halted = Observation::Halted { replica, halt: &halt };
-        self.host.chronicle.borrow_mut().observe(&halted);
+        let replica = self.host.who().name();
+        self.host.observe(&Observation::Halted { replica, halt: &halt });
         Ok(())
     }
 }

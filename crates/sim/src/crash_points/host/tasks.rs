@@ -6,6 +6,7 @@ use quorate_engine::Incoming;
 use quorate_storage::StorageError;
 use quorate_types::machine::{Block, QueryJob, ReadRequest, Task};
 use quorate_types::{Event, Time};
+use std::sync::Arc;
 use std::time::Duration;
 
 const EXECUTE: Duration = Duration::from_micros(200);
@@ -31,17 +32,21 @@ impl CrashHost {
                 self.jobs.push_back(self.executor.snapshot()?);
                 turn.later.push((SNAPSHOT, Work::Snapshot));
             }
-            // No host here begins a next epoch.
-            Task::HandOver(_) => {}
+            Task::HandOver(step) => {
+                // ★ The next epoch begins with this state.
+                self.executor.make_durable()?;
+                turn.handed_over = Some(Arc::from(step));
+            }
             Task::Stage(chunk) => self.snapshots.stage(&chunk)?,
             Task::Unstage(chunks) => self.snapshots.unstage(&chunks)?,
             Task::Install(install) => {
                 let executed = self.executor.install(&install, &self.snapshots)?;
                 self.snapshots.clear_staged()?;
                 self.executed_durably = executed.height();
-                let (replica, height, root) = (self.id, executed.height(), executed.root());
-                let installed = Observation::Installed { replica, height, root };
-                self.chronicle.borrow_mut().observe(&installed);
+                let (height, root) = (executed.height(), executed.root());
+                let who = self.who();
+                let installed = Observation::Installed { replica: who.name(), height, root };
+                self.chronicle.borrow_mut().executed(who, &installed);
                 event = Some(Event::Installed(Box::new(executed)));
             }
             Task::Query(QueryJob { ticket, query }) => {
@@ -63,13 +68,15 @@ impl CrashHost {
         let executed = self.executor.execute(block)?;
         let payload = payload_hash(&block.payload);
         let operations = self.recorder.take();
-        self.chronicle.borrow_mut().executed(&Observation::Executed {
-            replica: self.id,
+        let who = self.who();
+        let observation = Observation::Executed {
+            replica: who.name(),
             height: executed.height(),
             root: executed.root(),
             payload,
             operations: &operations,
-        });
+        };
+        self.chronicle.borrow_mut().executed(who, &observation);
         Ok(Event::Executed(executed))
     }
 

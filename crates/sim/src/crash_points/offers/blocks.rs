@@ -1,7 +1,7 @@
 //! Other blocks, for the chained protocols.
 
 use super::{A_MOMENT, Bodies, Step, another, sign_as};
-use crate::crash_points::shared::Shared;
+use crate::epoch::EpochConfig;
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Block, Message as Statement, PhaseVote, Proposal};
 use quorate_types::{Kind, ReplicaId, View};
@@ -44,12 +44,17 @@ impl Blocks {
     }
 
     /// For each view another block before the one that was proposed.
-    pub(super) fn others(&self, shared: &Shared, subject: ReplicaId, bodies: &Bodies) -> Vec<Step> {
+    pub(super) fn others(
+        &self,
+        epoch: &EpochConfig,
+        subject: ReplicaId,
+        bodies: &Bodies,
+    ) -> Vec<Step> {
         let mut steps = Vec::new();
         for (view, proposal) in self.proposals.range(self.views()) {
             steps.extend(bodies.of(&proposal.block.payload));
             let parent = self.proposals.get(&proposal.block.justify.view);
-            steps.extend(offers(shared, subject, proposal, parent));
+            steps.extend(offers(epoch, subject, proposal, parent));
             if *view == View(self.signed.0) {
                 steps.push(Step::Wait(A_MOMENT));
             }
@@ -58,17 +63,17 @@ impl Blocks {
     }
 
     /// The other blocks again, backwards.
-    pub(super) fn again(&self, shared: &Shared) -> Vec<Step> {
+    pub(super) fn again(&self, epoch: &EpochConfig) -> Vec<Step> {
         let others = self.proposals.range(self.views()).rev();
-        let others = others.map(|(_, proposal)| other_block(shared, &proposal.block));
-        others.flat_map(|other| [from_author(shared, &other), Step::Wait(A_MOMENT)]).collect()
+        let others = others.map(|(_, proposal)| other_block(epoch, &proposal.block));
+        others.flat_map(|other| [from_author(epoch, &other), Step::Wait(A_MOMENT)]).collect()
     }
 }
 
 /// Frames that lead into the view, another block, one that extends too little, and the one
 /// proposed.
 fn offers(
-    shared: &Shared,
+    epoch: &EpochConfig,
     subject: ReplicaId,
     proposal: &Proposal,
     parent: Option<&Proposal>,
@@ -77,38 +82,38 @@ fn offers(
     let lead_in =
         Statement::Certificates { high_qc: block.justify.clone(), high_tc: block.tc.clone() };
     let somebody = ReplicaId(u16::from(subject.0 == 0));
-    let mut steps = vec![frame(shared, somebody, lead_in), Step::Wait(A_MOMENT)];
+    let mut steps = vec![frame(epoch, somebody, lead_in), Step::Wait(A_MOMENT)];
     if block.author == subject {
         // Nobody else can propose in its own view: it may want to, and must not want something new.
         return steps;
     }
-    steps.push(from_author(shared, &other_block(shared, block)));
+    steps.push(from_author(epoch, &other_block(epoch, block)));
     if let Some(parent) = parent {
         let stale = Block { justify: parent.block.justify.clone(), ..block.clone() };
-        steps.push(from_author(shared, &signed(shared, stale)));
+        steps.push(from_author(epoch, &signed(epoch, stale)));
     }
     steps.push(Step::Wait(A_MOMENT));
-    steps.push(from_author(shared, proposal));
+    steps.push(from_author(epoch, proposal));
     steps.push(Step::Wait(A_MOMENT));
     steps
 }
 
 /// Another block for the same place.
-fn other_block(shared: &Shared, block: &Block) -> Proposal {
-    signed(shared, Block { payload: another(&block.payload), ..block.clone() })
+fn other_block(epoch: &EpochConfig, block: &Block) -> Proposal {
+    signed(epoch, Block { payload: another(&block.payload), ..block.clone() })
 }
 
-fn signed(shared: &Shared, block: Block) -> Proposal {
-    let verifier = shared.verifier();
+fn signed(epoch: &EpochConfig, block: Block) -> Proposal {
+    let verifier = epoch.verifier(&epoch.settings);
     let message = verifier.consensus().statement(Kind::Propose, &(block.view, block.id()));
-    let signature = sign_as(shared, block.author, &message);
+    let signature = sign_as(epoch, block.author, &message);
     Proposal { block, signature }
 }
 
-fn from_author(shared: &Shared, proposal: &Proposal) -> Step {
-    frame(shared, proposal.block.author, Statement::Proposal(proposal.clone()))
+fn from_author(epoch: &EpochConfig, proposal: &Proposal) -> Step {
+    frame(epoch, proposal.block.author, Statement::Proposal(proposal.clone()))
 }
 
-fn frame(shared: &Shared, from: ReplicaId, message: Statement) -> Step {
-    super::frame(from, shared.settings.protocol.message(message))
+fn frame(epoch: &EpochConfig, from: ReplicaId, message: Statement) -> Step {
+    super::frame(from, epoch.settings.protocol.message(message))
 }

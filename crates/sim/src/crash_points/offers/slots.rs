@@ -1,7 +1,7 @@
 //! Other values for slots, for the windowed protocols.
 
 use super::{A_MOMENT, Bodies, Step, another, sign_as};
-use crate::crash_points::shared::Shared;
+use crate::epoch::EpochConfig;
 use quorate_consensus::windowed::collectors::primary;
 use quorate_consensus::windowed::{Message as Statement, PrePrepare, Proposal, Shares, digest_of};
 use quorate_types::{Height, Kind, Payload, Purpose, ReplicaId, View};
@@ -39,8 +39,8 @@ impl Slots {
     /// The last of its view and of the one before, the latest first: whoever contradicts one of its
     /// votes contradicts it before the view is left for it. Its own are nobody else's to
     /// replace.
-    fn last(&self, shared: &Shared, subject: ReplicaId) -> impl Iterator<Item = &PrePrepare> {
-        let members = shared.committee.size();
+    fn last(&self, epoch: &EpochConfig, subject: ReplicaId) -> impl Iterator<Item = &PrePrepare> {
+        let members = epoch.committee.size();
         let from = View(self.signed.0.saturating_sub(1));
         let last = self.proposals.range((from, Height(0))..=(self.signed, Height(u64::MAX))).rev();
         let others = last.filter(move |((view, _), _)| primary(*view, members) != subject);
@@ -48,44 +48,49 @@ impl Slots {
     }
 
     /// Another value for each slot, and then the one that was proposed.
-    pub(super) fn others(&self, shared: &Shared, subject: ReplicaId, bodies: &Bodies) -> Vec<Step> {
+    pub(super) fn others(
+        &self,
+        epoch: &EpochConfig,
+        subject: ReplicaId,
+        bodies: &Bodies,
+    ) -> Vec<Step> {
         let offers = |proposed: &PrePrepare| {
             let mut steps: Vec<Step> = bodies.of(&proposed.payload).collect();
-            steps.push(from_primary(shared, &other(shared, proposed)));
+            steps.push(from_primary(epoch, &other(epoch, proposed)));
             steps.push(Step::Wait(A_MOMENT));
-            steps.push(from_primary(shared, proposed));
+            steps.push(from_primary(epoch, proposed));
             steps.push(Step::Wait(A_MOMENT));
             steps
         };
-        self.last(shared, subject).flat_map(offers).collect()
+        self.last(epoch, subject).flat_map(offers).collect()
     }
 
     /// The other values again.
-    pub(super) fn again(&self, shared: &Shared, subject: ReplicaId) -> Vec<Step> {
-        let others = self.last(shared, subject).map(|proposed| other(shared, proposed));
-        others.flat_map(|other| [from_primary(shared, &other), Step::Wait(A_MOMENT)]).collect()
+    pub(super) fn again(&self, epoch: &EpochConfig, subject: ReplicaId) -> Vec<Step> {
+        let others = self.last(epoch, subject).map(|proposed| other(epoch, proposed));
+        others.flat_map(|other| [from_primary(epoch, &other), Step::Wait(A_MOMENT)]).collect()
     }
 }
 
-fn other(shared: &Shared, proposed: &PrePrepare) -> PrePrepare {
+fn other(epoch: &EpochConfig, proposed: &PrePrepare) -> PrePrepare {
     let payload = another(&proposed.payload);
-    signed(shared, proposed.view, payload)
+    signed(epoch, proposed.view, payload)
 }
 
-fn signed(shared: &Shared, view: View, payload: Payload) -> PrePrepare {
-    let verifier = shared.verifier();
+fn signed(epoch: &EpochConfig, view: View, payload: Payload) -> PrePrepare {
+    let verifier = epoch.verifier(&epoch.settings);
     let verifier = verifier.consensus();
     let proposal = Proposal { view, slot: payload.header.height, digest: digest_of(&payload) };
-    let author = primary(view, shared.committee.size());
-    let voting = &shared.keys[author.index()].voting;
+    let author = primary(view, epoch.committee.size());
+    let voting = &epoch.keys(author).voting;
     let vote = verifier.statement(Kind::Prepare, &proposal);
-    let shares = Shares { slow: shared.committee.sign(Purpose::Vote, voting, &vote), fast: None };
-    let signature = sign_as(shared, author, &verifier.statement(Kind::PrePrepare, &proposal));
+    let shares = Shares { slow: epoch.committee.sign(Purpose::Vote, voting, &vote), fast: None };
+    let signature = sign_as(epoch, author, &verifier.statement(Kind::PrePrepare, &proposal));
     PrePrepare { view, payload, shares, signature }
 }
 
-fn from_primary(shared: &Shared, proposed: &PrePrepare) -> Step {
-    let author = primary(proposed.view, shared.committee.size());
+fn from_primary(epoch: &EpochConfig, proposed: &PrePrepare) -> Step {
+    let author = primary(proposed.view, epoch.committee.size());
     let message = Statement::PrePrepare(proposed.clone());
-    super::frame(author, shared.settings.protocol.windowed(message))
+    super::frame(author, epoch.settings.protocol.windowed(message))
 }
