@@ -95,7 +95,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them.
+    /// Every role, in the order in which they are tried.
     pub const ALL: [Self; 5] = [Self::Stays, Self::Away, Self::Leaves, Self::Joins, Self::Learns];
 
     fn host(self) -> usize {
