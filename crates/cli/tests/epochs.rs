@@ -4,7 +4,7 @@ mod common;
 
 use common::door::{Door, open_gateway_to_all};
 use common::operators::Operators;
-use common::{Net, json, quorate, stderr, text, wait_for};
+use common::{Net, json, quorate, stderr, stdout, text, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::{Value, json as value};
 use std::fs;
@@ -96,6 +96,14 @@ fn clients_gateways_and_receipts_go_with_their_network() {
     let first = store.prove("first.json");
 
     Operators::of(net.folder(), &net.configs).change(&["--protocol", "hotstuff"], &[]);
+    let (folder, change) = (net.folder(), net.folder().join("change-1.toml"));
+    let watch = ["committee", "watch", text(&change), "--net", text(&folder), "--timeout"];
+    let watched = quorate(&[&watch[..], &["60"]].concat());
+    assert!(watched.status.success(), "{}", stderr(&watched));
+    assert!(stdout(&watched).ends_with("All are in epoch 2.\n"), "{}", stdout(&watched));
+    let late = quorate(&[&watch[..], &["0", "--http", "127.0.0.1:1"]].concat());
+    assert_eq!(late.status.code(), Some(1));
+    assert!(stderr(&late).contains("not in epoch 2 yet: 127.0.0.1:1"), "{}", stderr(&late));
     let epoch = || (status_on(&open)["epoch"] == 2).then_some(());
     wait_for("the gateway to follow", epoch);
     let read = door.get("/v1/kv/before?consistency=linearizable");

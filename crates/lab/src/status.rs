@@ -74,6 +74,8 @@ pub struct ValidatorStatus {
     pub members: Vec<MemberLook>,
     /// Progress of its question after its own signatures.
     pub witnesses: Witnesses,
+    /// `true` while others fetch what the next epoch begins with from it.
+    pub must_not_stop: bool,
     /// Configuration that it was started with.
     pub config: StartedWith,
     /// Moment of the answer: half way between the query and its arrival.

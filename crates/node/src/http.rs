@@ -49,6 +49,8 @@ pub struct Shown {
     pub room: Room,
     /// The queues between its threads, once they run.
     pub queues: Option<Queues>,
+    /// Set while the next committee fetches what it begins with from here.
+    pub must_not_stop: Arc<AtomicBool>,
     /// Set once the replica's first event is handled and until it stops.
     pub healthy: Arc<AtomicBool>,
     /// The last judgement of whether it is of use.
@@ -147,6 +149,9 @@ pub struct NodeStatus {
     pub has_quorum: bool,
     /// Every member, as this validator sees it.
     pub members: Vec<MemberStatus>,
+    /// True while the next committee fetches what it begins with from this validator, whose epoch
+    /// has ended.
+    pub must_not_stop: bool,
     /// The last views that were given up, with their leaders.
     pub given_up: Vec<GivenUp>,
     /// Facts that it was started with.
@@ -201,6 +206,7 @@ impl Shown {
             heard_weight: health.heard_weight,
             has_quorum: health.has_quorum(),
             members: self.members(&status, &health),
+            must_not_stop: self.must_not_stop.load(Ordering::Relaxed),
             given_up: status.contributions.given_up().copied().collect(),
             disk,
             config: Summary { signs: self.summary.signs && !forfeited, ..self.summary.clone() },

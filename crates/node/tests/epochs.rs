@@ -468,6 +468,8 @@ fn newcomers_that_come_late_are_served_by_those_who_leave() {
     bring(&epochs, &change(epochs.committee(), file, &all));
     wait_until("the one that stays is in the next epoch", || members[0].is_in(2));
     assert!(members[1..].iter().all(|leaver| leaver.is_in(1)), "nobody else has what it needs");
+    let is_needed = |leaver: &Process| leaver.status("must_not_stop") == Some(true.into());
+    wait_until("those who leave say so", || members[1..].iter().all(is_needed));
     members.extend(newcomers.iter().map(|(config, _)| Process::start(config)));
     wait_until("all go on", || members.iter().all(|member| member.is_in(2)));
     expect_served(&client_of(members[0].epochs().committee()), 0..20);

@@ -14,6 +14,7 @@ mod sign;
 mod signatures;
 mod submit;
 mod verify;
+mod watch;
 
 use crate::failure::{CommandResult, Failure};
 use crate::output;
@@ -28,7 +29,7 @@ use std::path::PathBuf;
 /// A change is one text file that travels between operators. It holds the next epoch's committee
 /// file, and later the signatures: of members of the epoch that ends, which weigh a quorum, and of
 /// members of the next one, which accept their places: every newcomer, and a quorum. Nothing here
-/// but `submit` connects to anybody, so that keys may stay where there is no network.
+/// but `submit` and `watch` connects to anybody, so that keys may stay where there is no network.
 ///
 /// Each command checks the change against the committee in force. That is the committee file of
 /// --net or --committee as long as the network is in its first epoch. Later, --committee names the
@@ -40,7 +41,8 @@ use std::path::PathBuf;
     quorate committee sign change.toml --net net --key key.toml\n  \
     quorate committee merge change.toml others/*.toml --net net\n  \
     quorate committee verify change.toml --net net\n  \
-    quorate committee submit change.toml --net net")]
+    quorate committee submit change.toml --net net\n  \
+    quorate committee watch change.toml --net net")]
 pub(crate) struct Options {
     #[command(subcommand)]
     command: Command,
@@ -55,6 +57,7 @@ enum Command {
     Show(show::Options),
     Verify(verify::Options),
     Submit(submit::Options),
+    Watch(watch::Options),
     Found(found::Options),
     History(history::Options),
 }
@@ -69,6 +72,7 @@ impl Options {
             Command::Show(options) => options.run(),
             Command::Verify(options) => options.run(),
             Command::Submit(options) => options.run(),
+            Command::Watch(options) => options.run(),
             Command::Found(options) => options.run(),
             Command::History(options) => options.run(),
         }

@@ -196,6 +196,7 @@ impl Origin {
             data_dir: config.data_dir.clone(),
             room: stores.room.clone(),
             queues: None,
+            must_not_stop: Arc::default(),
             healthy: Arc::default(),
             health: Arc::new(ArcSwap::from_pointee(Health::starting(self.committee.weights()))),
         }

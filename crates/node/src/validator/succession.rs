@@ -25,6 +25,7 @@ use quorate_types::machine::Halt;
 use quorate_types::{Committee, HandedOver, Header, Height, Lane, ReplicaId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
@@ -67,6 +68,8 @@ pub(super) struct Succession {
     is_own: bool,
     /// The next committee, while this host stays for it.
     awaited: Option<Awaited>,
+    /// Shown while they are awaited.
+    must_not_stop: Arc<AtomicBool>,
 }
 
 /// ★ For how long what members of the epoch say about its end is believed.
@@ -131,6 +134,7 @@ impl Succession {
             step: None,
             is_own: false,
             awaited: None,
+            must_not_stop: Arc::clone(&shown.must_not_stop),
         }
     }
 
@@ -271,6 +275,7 @@ impl Succession {
             runtime.spawn(question.ask());
         }
         let entered = Bitmap::new(committee.size());
+        self.must_not_stop.store(true, Ordering::Relaxed);
         self.awaited = Some(Awaited { committee, entered });
     }
 

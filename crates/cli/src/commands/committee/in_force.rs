@@ -36,6 +36,11 @@ impl Source {
         format!("--committee {}{}", self.place.path().display(), history.collect::<String>())
     }
 
+    /// Path of the network's first committee file.
+    pub(super) fn committee(&self) -> PathBuf {
+        self.place.path()
+    }
+
     /// Reads the network's first committee file, and goes from there over the hand-overs.
     pub(super) fn load(&self) -> Result<InForce, Failure> {
         let genesis = read_committee_file(&self.place.path()).map_err(Failure::usage)?;
