@@ -46,7 +46,9 @@ impl Options {
         let mut before = vec![None; addresses.len()];
         loop {
             let looks = ask_all(&addresses, TIMEOUT).into_iter();
-            let now: Vec<_> = looks.map(|look| look.map(Place::of).unwrap_or_default()).collect();
+            let now: Vec<_> = looks
+                .map(|look| look.map(|status| Place::of(&status)).unwrap_or_default())
+                .collect();
             for ((address, place), before) in addresses.iter().zip(&now).zip(&mut before) {
                 if !before.as_ref().is_some_and(|before| place.is_like(before)) {
                     self.tell(address, place);
@@ -100,7 +102,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(status: ValidatorStatus) -> Self {
+    fn of(status: &ValidatorStatus) -> Self {
         let config = &status.config;
         Self {
             epoch: Some(config.epoch),
