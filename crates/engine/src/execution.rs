@@ -59,9 +59,9 @@ pub(crate) struct Execution {
     id: ReplicaId,
     committee: Arc<Committee>,
     voting: Arc<VotingSecret>,
-    /// Every height is certified, and requests are acknowledged by that.
+    /// Requests are acknowledged by certificates.
     enabled: bool,
-    /// Heights between two snapshots: what these came to is certified in any case.
+    /// [`Settings::certified_every`](crate::Settings::certified_every).
     every: u64,
     signs: bool,
     collector: Collector,
@@ -138,7 +138,7 @@ impl Execution {
             id: config.id,
             voting: Arc::clone(&config.voting),
             enabled: config.settings.certifies_execution(),
-            every: config.settings.snapshot_every,
+            every: config.settings.certified_every(),
             signs: config.signs,
             collector: Collector::new(Arc::clone(&committee), Purpose::Execute, policy),
             // Two delays and two checks; a timeout is at least eight round trips.
@@ -160,10 +160,9 @@ impl Execution {
         self.enabled
     }
 
-    /// Whether members sign what this height came to: where requests are acknowledged so, and where
-    /// a snapshot is taken. With the latter whoever is left of the committee shows others a state.
+    /// Whether members sign what this height came to.
     fn certifies(&self, height: Height) -> bool {
-        self.enabled || height.0.is_multiple_of(self.every)
+        height.0.is_multiple_of(self.every)
     }
 
     /// Who leads until it fails, if anybody does.

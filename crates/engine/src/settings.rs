@@ -209,6 +209,13 @@ impl Settings {
         self.execution_certificates || self.protocol.certifies_replies()
     }
 
+    /// What members certify of what they executed: each height that is a multiple of this. With the
+    /// height of a snapshot, whoever is left of a committee shows others a state.
+    #[must_use]
+    pub fn certified_every(&self) -> u64 {
+        if self.certifies_execution() { 1 } else { self.snapshot_every }
+    }
+
     /// Options that keep the protocol going.
     #[must_use]
     pub fn liveness(&self) -> Liveness {

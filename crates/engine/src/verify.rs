@@ -118,6 +118,8 @@ pub struct Verifier {
     consensus: Arc<consensus::Verifier>,
     /// How the epoch began.
     start: EpochStart,
+    /// [`Settings::certified_every`].
+    certified_every: u64,
     /// Frames that are looked at; others are refused by their tags.
     allowed: AllowedFrames,
     /// By author: the number after the last body that is certified.
@@ -174,7 +176,8 @@ impl Verifier {
         let (protocol, proposal_key) = (settings.protocol, settings.comparison.proposal_key);
         let consensus = consensus::Verifier::new(committee, protocol, proposal_key);
         let consensus = consensus.starting_after(start.anchor());
-        Self { start, ..Self::with(consensus, AllowedFrames::by(settings)) }
+        let certified_every = settings.certified_every();
+        Self { start, certified_every, ..Self::with(consensus, AllowedFrames::by(settings)) }
     }
 
     /// Verifier of a client, which need not know its committee's settings: it takes any answer, and
@@ -194,6 +197,7 @@ impl Verifier {
         Self {
             consensus,
             start: EpochStart::default(),
+            certified_every: 1,
             allowed,
             certified,
             seen,
@@ -667,6 +671,10 @@ fn check_execution_proof(
 ) -> Result<Incoming, Rejected> {
     from.replica()?;
     let certificate: Box<ExecutionCertificate> = decode(content)?;
+    // Before the signatures, which cost their sender nothing where nobody asked for them.
+    if !certificate.header.height.0.is_multiple_of(verifier.certified_every) {
+        return Err(Rejected::RuleBroken("members certify no such height"));
+    }
     verifier.check_executed(&certificate)?;
     Ok(Incoming::ExecutionProof(certificate))
 }

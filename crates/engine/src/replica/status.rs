@@ -46,7 +46,8 @@ pub struct Status {
     pub sync: SyncStatus,
     /// Snapshots installed since the start, in the place of heights that nobody keeps any more.
     pub snapshots_installed: u64,
-    /// The last height whose root is certified; 0 without execution certificates.
+    /// The last height whose root is certified; without execution certificates, the last of a
+    /// snapshot.
     pub certified: Height,
     /// The height from which on the own state is not the committee's, if it is not: nothing is
     /// executed or answered until a snapshot replaced it.

@@ -67,20 +67,23 @@ fn certificate(signers: &[u8]) -> AvailabilityCertificate {
     certify(1, &[hash(b"a"), hash(b"b")], &signers)
 }
 
+/// A height of a snapshot, which members certify in any case.
+const CERTIFIED: Height = Height(1_024);
+
 fn executed() -> Header {
-    Header { height: Height(5), state: hash(b"state"), ..Header::default() }
+    Header { height: CERTIFIED, state: hash(b"state"), ..Header::default() }
 }
 
 fn execution_share() -> Message {
     let statement = executed().statement(committee().scope());
-    Message::ExecutionShare(Height(5), executed().root(), voting(0).sign(&statement))
+    Message::ExecutionShare(CERTIFIED, executed().root(), voting(0).sign(&statement))
 }
 
 fn checkpoint_share() -> Message {
     let root = executed().root();
     let scope = committee().scope();
-    let statement = checkpoint_statement(scope, Height(5), root);
-    Message::CheckpointShare(Height(5), root, voting(0).sign(&statement))
+    let statement = checkpoint_statement(scope, CERTIFIED, root);
+    Message::CheckpointShare(CERTIFIED, root, voting(0).sign(&statement))
 }
 
 fn hand_over_share() -> Message {
@@ -285,6 +288,23 @@ fn frames_are_taken_exactly_where_their_setting_is_on() {
         assert_eq!(check(&usual).unwrap_err(), refused, "{name}");
         let verifier = Verifier::new(committee(), &switched_on(setting));
         check(&verifier).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+/// Nobody asked for it: its signatures are not looked at.
+#[test]
+fn certificates_of_heights_that_nobody_certifies_are_refused_unchecked() {
+    let settings =
+        |execution_certificates| Settings { execution_certificates, ..Settings::default() };
+    let mut forged = certify_executed(Header { height: Height(5), ..executed() });
+    forged.header.state = hash(b"another");
+    for (settings, refused) in [
+        (settings(false), Rejected::RuleBroken("members certify no such height")),
+        (settings(true), Rejected::BadSignature("an execution certificate")),
+    ] {
+        let verifier = Verifier::new(committee(), &settings);
+        let proof = content(&Message::ExecutionProof(forged.clone()));
+        assert_eq!(Verified::<Incoming>::check(proof, MEMBER, &verifier).unwrap_err(), refused);
     }
 }
 
