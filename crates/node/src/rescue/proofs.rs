@@ -4,7 +4,7 @@
 //! gets no signature any more. So each is durable soon after it is known; nobody waits for it.
 
 use crate::durable;
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;
 use std::fs;
@@ -27,15 +27,15 @@ pub struct ProofOutlet {
 impl ProofOutlet {
     /// The way, and where it leads, for snapshots at every so many heights.
     pub(crate) fn new(every: u64) -> (Self, Receiver<ExecutionCertificate>) {
-        let (to, inbound) = unbounded();
+        let (to, inbound) = bounded(KEPT);
         (Self { every, to }, inbound)
     }
 
-    /// Passes on the certificate of a height that has a snapshot.
+    /// Passes on the certificate of a height that has a snapshot; one that finds the disk so slow
+    /// that others wait is left out, and a later one takes its place.
     pub fn certified(&self, certificate: &ExecutionCertificate) {
         if certificate.header.height.0.is_multiple_of(self.every) {
-            // Fails only when the host stops.
-            let _ = self.to.send(certificate.clone());
+            let _ = self.to.try_send(certificate.clone());
         }
     }
 }
