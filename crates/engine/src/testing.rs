@@ -17,9 +17,9 @@ use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
 };
 use quorate_types::{
-    AgreedSettings, Approval, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile,
-    Epoch, HandOver, HandedOver, Header, Height, History, Kind, Member, Outcome, Payload, Peer,
-    Purpose, Rejected, ReplicaId, Request, SignedChange, SignedHandOver, Verified, View, sign,
+    AgreedSettings, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile, Epoch,
+    HandOver, HandedOver, Header, Height, History, Kind, Member, Outcome, Payload, Peer, Purpose,
+    Rejected, ReplicaId, Request, SignedChange, SignedHandOver, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -81,10 +81,7 @@ pub(crate) fn signed_change_to(
     let change = Change { network: ends.network(), epoch: ends.epoch(), file, not_before, expires };
     let next = change.check(&ends).expect("a sound change");
     let id = |member: u8| ReplicaId(u16::from(member));
-    let approve = |member| {
-        let signature = identity(member).sign(&change.approval_statement(&ends));
-        Approval { member: id(member), signature }
-    };
+    let approve = |member| change.approve(&ends, id(member), &identity(member));
     let accept = |member| {
         let keys = (&identity(member), &voting(member));
         change.accept((&ends, &next), (id(member), Height(0)), keys)

@@ -16,8 +16,8 @@ use quorate_node::{
 };
 use quorate_types::machine::Halt;
 use quorate_types::{
-    Approval, Change, Committee, CommitteeFile, Epoch, HandOver, HandedOver, Header, Height,
-    Member, Purpose, ReplicaId, SignedChange, SignedHandOver,
+    Change, Committee, CommitteeFile, Epoch, HandOver, HandedOver, Header, Height, Member, Purpose,
+    ReplicaId, SignedChange, SignedHandOver,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -91,8 +91,7 @@ fn change(ends: &Committee, file: CommitteeFile, configs: &[PathBuf]) -> SignedC
     let keys: Vec<KeyFile> = configs.iter().map(|config| keys_of(config)).collect();
     let approve = |keys: &KeyFile| {
         let member = ends.find(&keys.identity.public())?;
-        let signature = keys.identity.sign(&change.approval_statement(ends));
-        Some(Approval { member, signature })
+        Some(change.approve(ends, member, &keys.identity))
     };
     let accept = |config: &PathBuf| {
         let keys = next_keys_of(config).unwrap_or_else(|| keys_of(config));

@@ -6,8 +6,8 @@ pub(crate) use ending::Ended;
 use quorate_crypto::{IdentityKey, KeyCache, KeyFile};
 use quorate_engine::{EpochStart, Settings, Verifier};
 use quorate_types::{
-    Approval, Change, ClientId, Committee, CommitteeFile, Epoch, HandedOver, HandedOverError,
-    Height, Peer, ReplicaId, SignedChange,
+    Change, ClientId, Committee, CommitteeFile, Epoch, HandedOver, HandedOverError, Height, Peer,
+    ReplicaId, SignedChange,
 };
 use std::sync::Arc;
 
@@ -134,11 +134,8 @@ pub(crate) fn change_to(ends: &EpochConfig, file: CommitteeFile, keys: &[KeyFile
 fn sign(ends: &EpochConfig, change: Change, keys: &[KeyFile]) -> SignedChange {
     let committee = &ends.committee;
     let next = change.check(committee).expect("a planned change is sound");
-    let statement = change.approval_statement(committee);
-    let approve = |member: ReplicaId| {
-        let signature = ends.keys(member).identity.sign(&statement);
-        Approval { member, signature }
-    };
+    let approve =
+        |member: ReplicaId| change.approve(committee, member, &ends.keys(member).identity);
     let approvals = committee.members().map(approve).collect();
     let accept = |(member, keys): (ReplicaId, &KeyFile)| {
         let place = (member, Height(0));

@@ -163,6 +163,18 @@ impl Change {
         sign::statement(Kind::Change, ends.scope(), &self.digest())
     }
 
+    /// Consent of this member of the epoch that ends.
+    #[must_use]
+    pub fn approve(
+        &self,
+        ends: &Committee,
+        member: ReplicaId,
+        identity: &IdentitySecret,
+    ) -> Approval {
+        let signature = identity.sign(&self.approval_statement(ends));
+        Approval { member, signature }
+    }
+
     /// The bytes by which this member of the next committee accepts its place, with the state at
     /// this height and everything installed that the file asks for.
     #[must_use]

@@ -549,8 +549,8 @@ impl CommitteeFile {
     /// A network that it founds is called by the hash of everything that decides who may sign, for
     /// what, and by which settings. Addresses and proofs of identities are left out: operators may
     /// correct the one and add the other where nothing else changes, and go on signing for the same
-    /// network. Settings at their defaults add nothing ([`AgreedSettings`]); the
-    /// state that it begins with does.
+    /// network. Settings at their defaults add nothing ([`AgreedSettings`]); the state that it
+    /// begins with does.
     #[must_use]
     pub fn network_id(&self) -> NetworkId {
         let Self {

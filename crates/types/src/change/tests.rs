@@ -44,8 +44,7 @@ fn sign_as(change: Change, approvers: &[u8], acceptors: &[u8]) -> SignedChange {
 }
 
 fn approve(change: &Change, ends: &Committee, member: u8) -> Approval {
-    let signature = keys(member).identity.sign(&change.approval_statement(ends));
-    Approval { member: ReplicaId(member.into()), signature }
+    change.approve(ends, ReplicaId(member.into()), &keys(member).identity)
 }
 
 /// Acceptance of a member of the next committee, which is the one after it of a larger file.

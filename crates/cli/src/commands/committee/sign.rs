@@ -4,7 +4,7 @@ use super::{Loaded, OfChange, change_file};
 use crate::failure::{CommandResult, Failure};
 use crate::passphrase;
 use clap::Args;
-use quorate_types::{Approval, ReplicaId};
+use quorate_types::ReplicaId;
 use std::path::PathBuf;
 
 /// Approve a change as a member of the epoch that it ends
@@ -43,9 +43,9 @@ impl Options {
                 self.key.display()
             ))
         })?;
-        let signature = identity.sign(&loaded.signed.change.approval_statement(ends));
+        let approval = loaded.signed.change.approve(ends, member, &identity);
         loaded.signed.approvals.retain(|other| other.member != member);
-        loaded.signed.approvals.push(Approval { member, signature });
+        loaded.signed.approvals.push(approval);
         Ok(member)
     }
 }
