@@ -58,7 +58,6 @@ pub(crate) struct Look {
     root: String,
     snapshot: String,
     operations: u64,
-    bytes_max: u64,
     certified_by: &'static str,
 }
 
@@ -71,7 +70,6 @@ impl Look {
             root: from.root.to_hex(),
             snapshot: from.snapshot.to_hex(),
             operations: state.manifest.operations,
-            bytes_max: (state.manifest.chunks.len() * quorate_types::Manifest::CHUNK_BYTES) as u64,
             certified_by: match by {
                 CertifiedBy::Members => "so many members that one is honest",
                 CertifiedBy::HandOver => "a quorum, which handed over to the next epoch with it",

@@ -4,8 +4,10 @@
 //! learner.
 
 mod bring;
+mod roster;
 
-pub(super) use bring::{Border, Processes, Roster, bring};
+pub(super) use bring::{Border, Processes, bring};
+pub(super) use roster::Roster;
 
 use quorate_crypto::SchemeKind;
 use quorate_engine::ProtocolKind;

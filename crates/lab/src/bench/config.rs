@@ -138,6 +138,10 @@ pub fn fitting_timeout_ms(network: &Topology) -> u64 {
     (8.0 * farthest_ms).ceil() as u64
 }
 
+/// Shortest time between two changes of the committee, in seconds: one ends the epoch that the one
+/// before it began.
+const CHANGES_APART_S: f64 = 1.0;
+
 /// Operations per second that one session carries before the next one is opened.
 const SESSION_RATE: u64 = 20_000;
 const SESSIONS_MAX: u64 = 256;
@@ -245,6 +249,7 @@ impl BenchConfig {
             protocol: self.settings.protocol,
             newcomers: 0,
         };
+        let mut last: Option<f64> = None;
         for change in &self.changes {
             let refused = |rule: String| format!("--change '{change}': {rule}");
             if change.second > self.duration_s as f64 {
@@ -253,6 +258,12 @@ impl BenchConfig {
             if self.emulation.is_some() {
                 return Err(refused("newcomers have no place on an emulated network".to_owned()));
             }
+            if last.is_some_and(|last| change.second < last + CHANGES_APART_S) {
+                return Err(refused(format!(
+                    "it comes {CHANGES_APART_S} s after the one before it, or later"
+                )));
+            }
+            last = Some(change.second);
             shape = shape.after(change.what).map_err(refused)?;
         }
         Ok(shape.newcomers)

@@ -1,7 +1,7 @@
 //! Bringing a change: its file, everybody's signatures, and the wait until all are in the next
 //! epoch.
 
-use super::What;
+use super::{Roster, What};
 use crate::bench::BenchError;
 use crate::status::ask_all;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
@@ -9,9 +9,7 @@ use quorate_node::keys::next_key_file;
 use quorate_node::testnet::system_random;
 use quorate_node::{Epochs, NodeConfig, bring_change};
 use quorate_report::results::beside::BorderTimes;
-use quorate_types::{
-    Approval, Change, Committee, CommitteeFile, Height, Member, ReplicaId, SignedChange,
-};
+use quorate_types::{Change, Committee, CommitteeFile, Height, Member, ReplicaId, SignedChange};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,67 +23,8 @@ const INTERVAL: Duration = Duration::from_millis(10);
 const ANSWER: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Processes that are members, in the committee's order, and those that are to be.
-#[derive(Clone, Debug)]
-pub(in crate::bench) struct Roster {
-    members: Vec<u16>,
-    newcomers: std::ops::Range<u16>,
-}
-
 /// Wait until all are in the next epoch.
 pub(in crate::bench) type Border = JoinHandle<Result<BorderTimes, String>>;
-
-impl Roster {
-    /// The first members, and newcomers behind them.
-    pub(in crate::bench) fn new(members: u16, newcomers: u16) -> Self {
-        Self { members: (0..members).collect(), newcomers: members..members + newcomers }
-    }
-
-    /// Process of the member with this index; the member's own number where there is none.
-    pub(in crate::bench) fn process(&self, member: u16) -> u16 {
-        self.members.get(usize::from(member)).copied().unwrap_or(member)
-    }
-
-    /// Number of members.
-    pub(in crate::bench) fn size(&self) -> u16 {
-        u16::try_from(self.members.len()).expect("members are counted in 16 bits")
-    }
-
-    /// Has a change take its place: for each place of the next committee, the process and whether
-    /// it is new there.
-    pub(super) fn change(&mut self, what: What, dead: &[u16]) -> Vec<(u16, bool)> {
-        let mut next: Vec<(u16, bool)> = self.members.iter().map(|id| (*id, false)).collect();
-        match what {
-            What::Replace(count) => {
-                for place in self.leaving(count.unwrap_or(self.size()), dead) {
-                    next[place] = (self.newcomers.next().expect("enough were started"), true);
-                }
-            }
-            What::Add(count) => {
-                next.extend(self.newcomers.by_ref().take(count.into()).map(|id| (id, true)));
-            }
-            What::Remove(count) => {
-                let leaving = self.leaving(count, dead);
-                let places = next.into_iter().enumerate();
-                next = places
-                    .filter(|(place, _)| !leaving.contains(place))
-                    .map(|(_, id)| id)
-                    .collect();
-            }
-            What::Protocol(_) | What::Scheme(_) => {}
-        }
-        self.members = next.iter().map(|(id, _)| *id).collect();
-        next
-    }
-
-    /// Places of those that leave first.
-    fn leaving(&self, count: u16, dead: &[u16]) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.members.len()).rev().collect();
-        places.sort_by_key(|place| !dead.contains(&self.members[*place]));
-        places.truncate(count.into());
-        places
-    }
-}
 
 /// The processes, by their configurations and the addresses of their status.
 pub(in crate::bench) struct Processes<'a> {
@@ -111,9 +50,15 @@ pub(in crate::bench) fn bring(
         .collect::<Result<_, _>>()?;
     let living = |id: &&u16| !processes.dead.contains(id);
     let first =
-        *roster.members.iter().find(living).ok_or_else(|| changing("all are dead".into()))?;
+        *roster.members().iter().find(living).ok_or_else(|| changing("all are dead".into()))?;
     let epochs = Epochs::open(&configs[usize::from(first)]).map_err(|error| refused(&error))?;
-    let approvers = roster.members.clone();
+    if epochs.epoch().0 != roster.epoch() {
+        let epoch = roster.epoch();
+        return Err(changing(format!(
+            "epoch {epoch} has not begun yet: leave more time between two changes"
+        )));
+    }
+    let approvers = roster.members().to_vec();
     let next = roster.change(what, processes.dead);
     let signed = sign(what, &epochs, &configs, &approvers, &next).map_err(changing)?;
     let living = (0..).zip(processes.http).filter(|(id, _)| !processes.dead.contains(id));
@@ -150,10 +95,8 @@ fn sign(
         expires: Height(u64::MAX),
     };
     let committee = change.check(ends).map_err(|error| error.to_string())?;
-    let approval = change.approval_statement(ends);
-    let approve = |(member, id): (u16, &u16)| Approval {
-        member: ReplicaId(member),
-        signature: keys[usize::from(*id)].identity.sign(&approval),
+    let approve = |(member, id): (u16, &u16)| {
+        change.approve(ends, ReplicaId(member), &keys[usize::from(*id)].identity)
     };
     // Any state is near enough to height 0, from which on the change may be ordered.
     let accept = |(member, (id, _)): (u16, &(u16, bool))| {

@@ -55,6 +55,9 @@ fn what_leaves_no_committee_is_refused() {
     assert_eq!(config.newcomers(), Ok(3 + 7));
     assert_eq!(config.processes(), config.validators + 10);
     let late = BenchConfig { changes: vec![change("add 1 at 99999")], ..sample() };
+    let changes = vec![change("add 1 at 2"), change("add 1 at 2.5")];
+    let at_once = BenchConfig { changes, ..sample() }.validate().expect_err("one epoch each");
+    assert!(at_once.contains("--change 'add 1 at 2.5': it comes 1 s after"), "{at_once}");
     assert!(late.validate().expect_err("it is late").contains("the load ends after"));
 }
 

@@ -26,3 +26,12 @@ fn the_next_event_is_the_last_of_the_plan() {
     ];
     assert_eq!(order, expected.map(|(action, text)| (action, text.to_owned())));
 }
+
+#[test]
+fn a_change_is_the_committee_s() {
+    let changes = vec!["add 1 at 2".parse().expect("WHAT at T")];
+    let plan = plan(&BenchConfig { changes, kills: vec!["0@5".parse().expect("I@T")], ..config() });
+    let order: Vec<_> = plan.iter().rev().map(|e| (e.action, e.at.to_string())).collect();
+    let expected = [(Action::Change(0), "committee@2".into()), (Action::Kill, "0@5".into())];
+    assert_eq!(order, expected);
+}
