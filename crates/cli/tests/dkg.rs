@@ -3,12 +3,12 @@
 mod common;
 
 use common::spoken::Process;
-use common::{json, quorate, stderr, stdout};
+use common::{json, quorate, stderr, stdout, text};
 use quorate_node::config::read_committee_file;
 use quorate_node::ports::free_ports;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// A founding committee, and where its members put their new keys.
@@ -66,10 +66,6 @@ impl Founders {
         let with = ["bench", "--protocol", "sbft", "--keys-from", text(&keys), "--json"];
         json(&[&with[..], &load, &["--no-bounds"]].concat())
     }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
 }
 
 /// All four make keys, and a committee of them decides at once.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, quorate, stderr, stdout};
+use common::{json, quorate, stderr, stdout, text};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,10 +11,6 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
 const RIGHT: &str = "correct horse battery staple";
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
-}
 
 fn words(place: &Path, name: &str, text: &str) -> PathBuf {
     let path = place.join(name);

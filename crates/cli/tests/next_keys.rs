@@ -3,7 +3,7 @@
 mod common;
 
 use common::spoken::Process;
-use common::{Net, json, processes, quorate, stderr, stdout, wait_for};
+use common::{Net, json, processes, quorate, stderr, stdout, text, wait_for};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;
@@ -15,10 +15,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
-}
 
 fn works(arguments: &[&str]) -> String {
     let output = quorate(arguments);

@@ -263,8 +263,8 @@ fn every_command_for_operators_is_understood() {
     for line in lines {
         let line = line.split(" #").next().unwrap_or_default();
         let line = line.split(" > ").next().unwrap_or_default();
-        let line =
-            line.trim().trim_start_matches("sudo -u quorate ").trim_start_matches("/usr/bin/");
+        let line = line.trim().trim_start_matches("$ ");
+        let line = line.trim_start_matches("sudo -u quorate ").trim_start_matches("/usr/bin/");
         let Some(arguments) = line.strip_prefix("quorate ") else { continue };
         let mut arguments: Vec<&str> = arguments.split_whitespace().collect();
         arguments.push("--help");

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Net, TIMEOUT, client_in, edit_committee, json, processes, quorate, stderr, wait_for};
+use common::{
+    Net, TIMEOUT, client_in, edit_committee, json, processes, quorate, stderr, text, wait_for,
+};
 use quorate_lab::processes::Processes;
 use quorate_ledger::kv::Operation;
 use quorate_node::config::read_committee_file;
@@ -16,10 +18,6 @@ use std::thread::{self, JoinHandle};
 
 /// A session of the old network, which goes on in the new one.
 const SESSION: &[u8] = &[7];
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
-}
 
 /// Exit code of a command, and what it says.
 fn verdict(arguments: &[&str]) -> (Option<i32>, String) {
