@@ -120,16 +120,28 @@ impl Windowed {
         }
         let last = self.window.last().0.min(status.decided.0.saturating_add(SLOTS_MAX as u64));
         let missing = (next.0..=last).map(Height);
+        let mut is_left_to_others = false;
         for slot in missing.filter(|slot| !status.has.contains(slot)) {
+            is_left_to_others |=
+                self.is_decided(slot) && !self.is_responder(from, slot, status.turn);
             self.send_slot(from, slot, status);
         }
+        // Those whose turn it is may have decided less: it asks again where it hears of more.
+        if is_left_to_others {
+            let status = self.own_status();
+            self.send(Recipients::One(from), Message::Status(status));
+        }
+    }
+
+    fn is_decided(&self, slot: Height) -> bool {
+        self.window.get(slot).is_some_and(|known| known.decided().is_some())
     }
 
     /// Sends a member what is known of a slot that it lacks.
     fn send_slot(&mut self, to: ReplicaId, slot: Height, status: &Status) {
         let Some(known) = self.window.get(slot) else { return };
         if let Some((proof, payload)) = known.decided() {
-            if self.is_responder(slot, status.turn) {
+            if self.is_responder(to, slot, status.turn) {
                 let decided = DecidedSlot { payload: payload.clone(), proof: proof.clone() };
                 self.send(Recipients::One(to), Message::Decided(Box::new(decided)));
             }
@@ -153,12 +165,13 @@ impl Windowed {
         self.resend_votes_to(to, slot, accepted, prepared.map(|prepared| prepared.proposal));
     }
 
-    /// Returns `true` if it falls to this member to send a decided slot: `f+1` members do.
-    fn is_responder(&self, slot: Height, turn: u32) -> bool {
-        let members = self.members() as u64;
-        let turn = slot.0.saturating_add(u64::from(turn) + u64::from(self.id().0));
-        let rank = turn % members;
-        rank <= self.verifier.committee().faulty_max()
+    /// Returns `true` if it falls to this member to send a decided slot to another: `f+1` of those
+    /// beside that one do, others each turn.
+    fn is_responder(&self, to: ReplicaId, slot: Height, turn: u32) -> bool {
+        let others = self.members() as u64 - 1;
+        let own = u64::from(self.id().0) - u64::from(self.id() > to);
+        let turn = slot.0.saturating_add(u64::from(turn) + own);
+        turn % others <= self.verifier.committee().faulty_max()
     }
 
     /// Sends its votes for a slot to a collector that may have missed them.

@@ -360,7 +360,8 @@ impl Windowed {
             self.adopt(now, slot, choice, named);
         }
         self.replay_early(now);
-        self.retransmission.ask_by(now + self.retransmission.every() / 4);
+        // The others may be through with all that this view has to do, and rest.
+        self.retransmission.ask_times_by(now + self.retransmission.every() / 4, 1);
     }
 
     fn adopt(&mut self, now: Time, slot: Height, choice: SafeValue, named: &[Report]) {

@@ -53,12 +53,22 @@ impl Replica {
         } else {
             Vec::new()
         };
-        let below = self.oldest_snapshot.map_or(Height(0), |oldest| oldest.min(self.durable));
+        let below = self.releasable_below();
         if bodies.is_empty() && below <= self.released_below {
             return;
         }
         self.released_below = below;
         self.effects.push_back(Effect::Release(Release { below, bodies }));
+    }
+
+    /// Whoever decided the end of the epoch signs nothing in it any more: until a quorum has come
+    /// to it, members that lack a height may have nobody else, and its snapshot nobody to vouch for
+    /// it.
+    fn releasable_below(&self) -> Height {
+        if self.changes.stop().is_some() && self.hand_overs.certified().is_none() {
+            return self.released_below;
+        }
+        self.oldest_snapshot.map_or(Height(0), |oldest| oldest.min(self.durable))
     }
 
     // ---- what it shows --------------------------------------------------------------------------

@@ -41,6 +41,8 @@ pub(crate) struct Member {
     records: BTreeMap<RecordKind, Bytes>,
     /// Heights of the snapshots that it asked for.
     pub(crate) snapshots: Vec<Height>,
+    /// Height below which it let go what it kept.
+    pub(crate) released_below: Height,
     /// What its host was told to begin the next epoch with, and the record of it at that time.
     pub(crate) handed: Vec<(HandedOver, Option<Bytes>)>,
     /// Reason for which it signs no more.
@@ -242,6 +244,7 @@ impl Net {
                     let executed = Executed { header, leaves, answers, operations: 0 };
                     self.after(LATENCY, id, NetEvent::Executed(executed));
                 }
+                Effect::Release(release) => self.members[id].released_below = release.below,
                 Effect::Task(Task::Snapshot(height)) => self.members[id].snapshots.push(height),
                 Effect::Task(Task::HandOver(handed)) => {
                     let member = &mut self.members[id];
@@ -391,5 +394,17 @@ fn member(id: u8, settings: Settings, asks_witnesses: bool) -> Member {
     let (disk, appended, executed) = (BTreeMap::new(), Vec::new(), Vec::new());
     let (records, stopped) = (BTreeMap::new(), None);
     let (snapshots, handed) = (Vec::new(), Vec::new());
-    Member { replica, verifier, disk, appended, executed, records, snapshots, handed, stopped }
+    let released_below = Height(0);
+    Member {
+        replica,
+        verifier,
+        disk,
+        appended,
+        executed,
+        records,
+        snapshots,
+        released_below,
+        handed,
+        stopped,
+    }
 }

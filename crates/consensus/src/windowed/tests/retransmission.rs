@@ -33,23 +33,49 @@ fn a_member_asks_while_it_waits() {
     assert_eq!(bench.machine.next_timeout(), None, "all is decided");
 }
 
-/// A decided slot is shown by `f+1` members, by others each time.
+/// A decided slot is shown by `f+1` members beside the asker, by others each turn; the rest of them
+/// say how far they have come.
 #[test]
 fn a_decided_slot_is_shown_by_f_1_members() {
-    let shows = |member, turn| {
+    let shows = |member, asker, turn| {
         let mut bench = Bench::new(ProtocolKind::Pbft, member);
         bench.decide(1, A);
-        let asker = (member + 1) % 4;
         let outputs = bench.tell(asker, Message::Status(Status { turn, ..status(0) }));
-        let receivers = outputs.receivers(is_decided);
-        assert!(receivers.iter().all(|to| *to == Recipients::One(ReplicaId(u16::from(asker)))));
-        receivers.len()
+        let asker = [Recipients::One(ReplicaId(u16::from(asker)))];
+        let (shown, said) = (outputs.receivers(is_decided), outputs.receivers(is_status));
+        assert!([&shown[..], &said[..]].contains(&&asker[..]) && shown != said, "{outputs:?}");
+        usize::from(!shown.is_empty())
     };
-    for turn in 0..4 {
-        let shown: Vec<usize> = (0..4).map(|member| shows(member, turn)).collect();
-        assert_eq!(shown.iter().sum::<usize>(), 2, "turn {turn}: {shown:?}");
+    for asker in 0..4 {
+        let others = || (0..4).filter(|member| *member != asker);
+        for turn in 0..3 {
+            let shown: usize = others().map(|member| shows(member, asker, turn)).sum();
+            assert_eq!(shown, 2, "{asker} in turn {turn}");
+        }
+        for member in others() {
+            assert_eq!((0..3).map(|turn| shows(member, asker, turn)).sum::<usize>(), 2);
+        }
     }
-    assert_eq!((0..4).map(|turn| shows(0, turn)).sum::<usize>(), 2, "each in its turn");
+}
+
+/// Whose turn it is may have decided less, or lie: who hears of more asks until it has it.
+#[test]
+fn a_member_asks_until_it_is_shown_what_others_have() {
+    let (mut asker, mut other) = (quiet(ProtocolKind::Pbft), Bench::new(ProtocolKind::Pbft, 1));
+    other.decide(1, A);
+    asker.machine.hear_of_later_view(asker.now);
+    let mut asked = 0;
+    while asker.machine.decided == Height(0) {
+        let own = asker.ring_until(is_status);
+        asked += 1;
+        other.now = asker.now;
+        let messages = own.messages().map(|(_, message)| message.clone());
+        let answers: Vec<_> = messages.map(|message| other.tell(0, message)).collect();
+        for (_, answer) in answers.iter().flat_map(Outputs::messages) {
+            asker.tell(1, answer.clone());
+        }
+        assert!(asked <= 3, "of three turns two are its own");
+    }
 }
 
 /// Slots of which the sender has the proof are left out.
@@ -262,6 +288,16 @@ fn an_idle_member_that_is_behind_asks() {
     bench.tell(2, Message::Status(status(5)));
     assert_eq!(until_status(&mut bench), INTERVAL / 4);
     assert_eq!(bench.machine.next_timeout(), None, "nothing else is known to be missing");
+}
+
+/// Who enters a view may be the last to, and the others through with all that it had to do.
+#[test]
+fn an_idle_member_that_enters_a_view_asks() {
+    let mut bench = quiet(ProtocolKind::Pbft);
+    let changes = empty_changes(&bench.verifier, 2);
+    bench.enter(2, &changes);
+    assert_eq!(until_status(&mut bench), INTERVAL / 4);
+    assert_eq!(bench.machine.next_timeout(), None, "nothing is known to be missing");
 }
 
 /// A member that gets on does not ask.

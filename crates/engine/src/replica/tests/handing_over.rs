@@ -15,6 +15,7 @@ use quorate_types::{
     BlockId, ClientId, Effect, Epoch, Event, HandedOver, Header, Height, Machine, Peer, ReplicaId,
     SignedHandOver, Time,
 };
+use std::time::Duration;
 
 fn have_handed_over(net: &Net, members: &[usize]) -> bool {
     members.iter().all(|id| !net.members[*id].handed.is_empty())
@@ -76,6 +77,26 @@ fn a_snapshot_is_taken_of_the_last_height() {
         let last = member.appended.last().expect("the stop block").height;
         assert_eq!(member.snapshots, [last]);
     }
+}
+
+/// Until a quorum has come to the end, others may need all that is kept here: a snapshot of the end
+/// alone has nobody to vouch for it (seed 1001398).
+#[test]
+fn nothing_is_released_between_the_end_and_its_certificate() {
+    let mut net = ending(ProtocolKind::LinearPbft);
+    net.lost = |_, _, message| is_share(message);
+    net.run_until(|net| ALL.iter().all(|id| has_executed_all(net, *id)));
+    let now = net.now;
+    let member = &mut net.members[1];
+    let last = member.appended.last().expect("the stop block").height;
+    for event in [Event::Durable(last), Event::Snapshotted(vec![last])] {
+        member.replica.handle(now, event);
+    }
+    net.run_until(|net| net.now > now + Duration::from_secs(10));
+    assert_eq!(net.members[1].released_below, Height(0));
+    net.lost = |_, _, _| false;
+    net.run_until(|net| have_handed_over(net, &ALL));
+    assert_eq!(net.members[1].released_below, last);
 }
 
 /// Who heard no share of others is shown the certificate for its own.
