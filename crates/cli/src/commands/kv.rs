@@ -3,6 +3,7 @@
 mod bench;
 mod token;
 
+use super::committee::history;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use bytes::Bytes;
@@ -13,15 +14,14 @@ use quorate_gateway::{
     CallError, Certified, ClientConfig, Completed, Connection, KvClient, KvError, check_answer,
 };
 use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput};
-use quorate_node::LearnerAddress;
 use quorate_node::config::load_committee;
 use quorate_node::proof_file::ProofFile as _;
+use quorate_node::{LearnerAddress, durable};
 use quorate_types::{Committee, History, ReplicaId};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Read and write the key-value store of a running committee.
@@ -58,6 +58,10 @@ pub(crate) struct Options {
     /// there
     #[arg(long = "key", value_name = "FILE", global = true)]
     client_key: Option<PathBuf>,
+    /// Hand-overs from the committee file to the epoch in force: a file, which is read if it is
+    /// there and kept up to date, or a validator's folder of them, which is read
+    #[arg(long, value_name = "FILE", global = true)]
+    history: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -164,10 +168,6 @@ struct Keep {
     /// File to write a receipt to, which proves offline what was done
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// File to write the hand-overs to over which the receipt verifies, where the network is in a
-    /// later epoch than its committee file
-    #[arg(long, value_name = "FILE", requires = "receipt")]
-    history: Option<PathBuf>,
 }
 
 impl Options {
@@ -192,15 +192,15 @@ impl Options {
 
     async fn call(&self) -> CommandResult {
         let key = self.vouching()?;
-        let committee = Arc::new(self.place.load()?);
-        if usize::from(self.first) >= committee.size() {
-            let last = committee.size() - 1;
-            return Err(Failure::usage(format!("--first is an index of 0 to {last}")));
+        let history = self.known_epochs()?;
+        let members = history.committee().size();
+        if usize::from(self.first) >= members {
+            return Err(Failure::usage(format!("--first is an index of 0 to {}", members - 1)));
         }
         let config = ClientConfig {
             call_timeout: Duration::from_secs(self.timeout),
             learner: self.learner().cloned(),
-            ..Connection::config(committee, ReplicaId(self.first), check_answer)
+            ..Connection::config_after(history, ReplicaId(self.first), check_answer)
         };
         if let Command::Bench(options) = &self.command {
             return options.run(config, key.as_ref(), self.json).await;
@@ -210,7 +210,32 @@ impl Options {
             None => config,
         };
         let store = KvClient::new(Connection::open(&config).map_err(Failure::run)?);
-        self.apply(&store).await
+        let applied = self.apply(&store).await;
+        let kept = self.keep_epochs(&config.history, &store.connection().history());
+        applied.and(kept)
+    }
+
+    /// Epochs up to the last that is known here: who founded the network may be gone since.
+    fn known_epochs(&self) -> Result<History, Failure> {
+        let first = self.place.load()?;
+        let path = self.history.as_deref().filter(|path| path.exists());
+        let steps = path.map(history::read).transpose()?.unwrap_or_default();
+        History::walk(first, &steps, KeyCache::On).map_err(Failure::usage)
+    }
+
+    /// Keeps the epochs that the network has gone on to, or that no file has yet.
+    fn keep_epochs(&self, known: &History, history: &History) -> CommandResult {
+        let Some(path) = self.history.as_deref().filter(|path| !path.is_dir()) else {
+            return Ok(());
+        };
+        if path.exists() && known.steps().len() == history.steps().len() {
+            return Ok(());
+        }
+        let failed = |error| {
+            Failure::run(format!("it was done, and {} was not written: {error}", path.display()))
+        };
+        let steps = borsh::to_vec(history.steps()).map_err(Failure::run)?;
+        durable::replace(path, &steps).map_err(failed)
     }
 
     fn learner(&self) -> Option<&LearnerAddress> {
@@ -267,9 +292,7 @@ impl Options {
         let (output, done) = store.execute(&Operation::Step(step)).await.map_err(explain)?;
         let receipt = keep.receipt.as_deref();
         if let Some(path) = receipt {
-            let history = store.connection().history();
-            write_receipt(path, &done, &history)?;
-            keep.write_history(&history)?;
+            write_receipt(path, &done, &store.connection().history())?;
         }
         let Output::Step(output) = output else {
             return Err(Failure::run("the committee's service is not the key-value store"));
@@ -365,17 +388,6 @@ impl Options {
             }
         }
         if swapped { Ok(()) } else { Err(Failure::run(text)) }
-    }
-}
-
-impl Keep {
-    fn write_history(&self, history: &History) -> CommandResult {
-        let Some(path) = &self.history else { return Ok(()) };
-        let failed = |error| {
-            Failure::run(format!("it was done, and {} was not written: {error}", path.display()))
-        };
-        let steps = borsh::to_vec(history.steps()).map_err(Failure::run)?;
-        fs::write(path, steps).map_err(failed)
     }
 }
 

@@ -155,7 +155,7 @@ impl Net {
         let place = tempfile::tempdir().expect("a folder");
         let executable = program(place.path());
         // One for a gateway, and two for a learner.
-        let base = free_ports(3 * members + 2).expect("free ports").to_string();
+        let base = free_ports(3 * members + 2 * learners_of(more)).expect("free ports").to_string();
         let folder = place.path().join("net");
         let count = members.to_string();
         let folder = folder.to_str().expect("a plain path");
@@ -222,6 +222,12 @@ impl Net {
     pub(crate) fn client(&self, seeds: &[u8], next: u64) -> Client {
         client_in(&self.folder(), seeds, next)
     }
+}
+
+/// Number of learners that options of `quorate testnet` ask for, or one.
+fn learners_of(options: &[&str]) -> u16 {
+    let mut after = options.iter().skip_while(|option| **option != "--learners").skip(1);
+    after.next().map_or(1, |count| count.parse().expect("a number"))
 }
 
 /// A client of the network in a folder, as [`Net::client`].

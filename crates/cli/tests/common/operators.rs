@@ -23,14 +23,21 @@ impl Operators {
     /// Brings a change that is drafted with these options, signed by all members in force, and
     /// accepted by all of the next: those in force, but for the members whose next key is here.
     pub(crate) fn change(&mut self, options: &[&str], next: &[(usize, &Path)]) {
+        let mut keys = self.keys.clone();
+        for (member, key) in next {
+            keys[*member] = key.to_path_buf();
+        }
+        self.change_to(options, keys);
+    }
+
+    /// The same with these key files of all members of the next epoch, in their order.
+    pub(crate) fn change_to(&mut self, options: &[&str], next: Vec<PathBuf>) {
         let change = self.folder.join(format!("change-{}.toml", self.epoch));
         self.run("draft", &[&["--out", text(&change)], options].concat());
         for key in &self.keys {
             self.run("sign", &[text(&change), "--key", text(key)]);
         }
-        for (member, key) in next {
-            self.keys[*member] = key.to_path_buf();
-        }
+        self.keys = next;
         for key in &self.keys {
             self.run("accept", &[text(&change), "--key", text(key), "--executed", "1"]);
         }
@@ -39,12 +46,18 @@ impl Operators {
         self.epoch += 1;
     }
 
+    /// The members in force keep their keys in files of this name from now on.
+    pub(crate) fn keys_are(&mut self, configs: &[PathBuf], name: &str) {
+        self.keys = configs.iter().map(|config| config.with_file_name(name)).collect();
+    }
+
     /// Number of the epoch in force, or to come.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    fn run(&self, command: &str, arguments: &[&str]) {
+    /// Runs `quorate committee` over the epochs so far.
+    pub(crate) fn run(&self, command: &str, arguments: &[&str]) {
         let mut place = vec!["--net", text(&self.folder)];
         place.extend(self.history.iter().flat_map(|history| ["--history", text(history)]));
         let output = quorate(&[&["committee", command], arguments, &place[..]].concat());
