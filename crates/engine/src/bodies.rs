@@ -11,6 +11,7 @@ mod lateness;
 mod pending;
 
 use crate::frames::NAMES_MAX;
+use crate::silence::Silence;
 use asking::{FETCH_RETRY, HEARSAY_MAX};
 use lateness::Lateness;
 use pending::Pending;
@@ -105,6 +106,8 @@ pub(crate) struct Bodies {
     heard: BTreeMap<ReplicaId, VecDeque<BodyRef>>,
     /// Some of them may be wanted now.
     has_hearsay_room: bool,
+    /// Who left what must come unanswered.
+    silence: Silence,
     /// Each author's own: one that is always late delays nobody else's bodies.
     lateness: BTreeMap<ReplicaId, Lateness>,
     /// Blocks that wait for bodies.
@@ -164,6 +167,7 @@ impl Bodies {
             wanted: BTreeMap::new(),
             heard: BTreeMap::new(),
             has_hearsay_room: false,
+            silence: Silence::default(),
             lateness: BTreeMap::new(),
             waiting: BTreeMap::new(),
             decided: BTreeSet::new(),
@@ -272,6 +276,10 @@ impl Bodies {
             self.observe_lateness(now, &name);
         }
         let need = self.wanted.get(&name).map(|want| want.need);
+        // Others' bodies are sent to those who ask.
+        if need.is_some() || name.author != from {
+            self.silence.heard(from);
+        }
         if self.held.contains_key(&name) || (self.decided.contains(&name) && need.is_none()) {
             return false;
         }
@@ -419,7 +427,7 @@ impl Bodies {
         });
     }
 
-    pub(crate) fn occupancy(&self) -> [Occupancy; 4] {
+    pub(crate) fn occupancy(&self) -> [Occupancy; 5] {
         let members = usize::from(self.members);
         let hearsay = self.hearsay().values().sum();
         let heard = self.heard.values().map(VecDeque::len).sum();
@@ -427,6 +435,7 @@ impl Bodies {
             Occupancy::new("wanted", hearsay, HEARSAY_MAX * members),
             Occupancy::new("heard", heard, NAMES_MAX * members),
             Occupancy::new("lateness", self.lateness.len(), members),
+            self.silence.occupancy(self.members),
             Occupancy::new("decided", self.decided.len(), DECIDED_KEPT),
         ]
     }

@@ -38,6 +38,7 @@ mod schedule;
 mod session;
 mod settings;
 mod signed_evidence;
+mod silence;
 mod snapshots;
 mod successors;
 mod sync;

@@ -494,6 +494,8 @@ impl Replica {
 
     /// What a member missed while it was away, an idle committee tells it no more.
     fn on_connected(&mut self, now: Time, member: ReplicaId) {
+        self.bodies.connected(member);
+        self.sync.connected(member);
         if !self.config.is_learner() {
             self.show_hand_over(Peer::Replica(member));
             self.feed(now, Input::ShowDecision { to: member });

@@ -14,6 +14,7 @@
 //! are remembered: when they weigh enough, the replica needs a snapshot.
 
 use crate::message::{FetchBlocks, Kept};
+use crate::silence::Silence;
 use quorate_consensus::{Occupancy, VerifiedRun};
 use quorate_types::{BlockId, Height, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +50,7 @@ pub(crate) struct BlockSync {
     newest: Height,
     /// Members that no longer keep the next height.
     gone: BTreeSet<ReplicaId>,
+    silence: Silence,
 }
 
 #[derive(Debug)]
@@ -83,14 +85,16 @@ impl BlockSync {
             ahead: BTreeMap::new(),
             newest: Height(0),
             gone: BTreeSet::new(),
+            silence: Silence::default(),
         }
     }
 
-    pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
+    pub(crate) fn occupancy(&self) -> [Occupancy; 4] {
         [
             Occupancy::new("asked", self.asked.len(), ASKED_MAX + usize::from(self.members)),
             Occupancy::new("ahead", self.ahead.len(), AHEAD_MAX),
             Occupancy::new("gone", self.gone.len(), usize::from(self.members)),
+            self.silence.occupancy(self.members),
         ]
     }
 
@@ -126,12 +130,16 @@ impl BlockSync {
         let Some(missing) = &self.missing else { return Vec::new() };
         let is_alone = self.members == 1 && !self.follows;
         if missing.target.is_some_and(has) || is_alone {
-            *self = Self::new(self.id, usize::from(self.members));
+            let silence = std::mem::take(&mut self.silence);
+            *self = Self { silence, ..Self::new(self.id, usize::from(self.members)) };
             return Vec::new();
         }
         self.here = height;
         self.asked.retain(|asked| asked.request.height >= height);
-        self.asked.iter_mut().for_each(|asked| asked.late |= asked.until <= now);
+        for asked in self.asked.iter_mut().filter(|asked| !asked.late && asked.until <= now) {
+            asked.late = true;
+            self.silence.missed(now, asked.member, asked.until);
+        }
         let surplus = self.asked.len().saturating_sub(ASKED_MAX);
         self.asked.drain(..surplus);
         self.ahead.retain(|_, run| run.heights().is_some_and(|(_, last)| last > height));
@@ -149,23 +157,32 @@ impl BlockSync {
         height: Height,
         tip: BlockId,
     ) -> Option<(ReplicaId, FetchBlocks)> {
-        let id = self.id;
-        let next = |member: ReplicaId| ReplicaId((member.0 + 1) % self.members);
-        let missing = self.missing.as_mut()?;
+        let missing = self.missing.as_ref()?;
         let is_it = |asked: &PendingFetch| !asked.late && asked.request.after == Some(tip);
         let is_asked = self.asked.iter().any(is_it);
         if missing.ask_at > now || is_asked {
             return None;
         }
-        if missing.source == id {
-            missing.source = next(missing.source);
-        }
-        let member = missing.source;
+        let member = self.from(now, missing.source);
+        let next = self.next(member);
+        let missing = self.missing.as_mut()?;
         missing.ask_at = now + RETRY;
-        missing.source = next(member);
+        missing.source = next;
         let target = missing.target.unwrap_or(tip);
         let request = FetchBlocks { height, after: Some(tip), target };
         self.ask(now, member, request)
+    }
+
+    /// This member, or the next that answers; the next in any case where none does.
+    fn from(&self, now: Time, first: ReplicaId) -> ReplicaId {
+        let turn = std::iter::successors(Some(first), |member| Some(self.next(*member)));
+        let others = || turn.clone().take(usize::from(self.members)).filter(|m| *m != self.id);
+        let answering = others().find(|member| !self.silence.is_passed_over(now, *member));
+        answering.or_else(|| others().next()).unwrap_or(first)
+    }
+
+    fn next(&self, member: ReplicaId) -> ReplicaId {
+        ReplicaId((member.0 + 1) % self.members)
     }
 
     fn ask(
@@ -198,7 +215,7 @@ impl BlockSync {
             from = Height(from.0 + BLOCKS_MAX);
         }
         let too_far = from.0 > height.0 + BLOCKS_MAX * (AHEAD_MAX as u64 + 1);
-        let member = self.idlest(from).filter(|_| self.newest > from && !too_far)?;
+        let member = self.idlest(now, from).filter(|_| self.newest > from && !too_far)?;
         let target = self.missing.as_ref()?.target.unwrap_or(tip);
         let request = FetchBlocks { height: from, after: None, target };
         self.ask(now, member, request)
@@ -215,19 +232,27 @@ impl BlockSync {
                 .any(|(first, last)| Height(first.0.saturating_sub(1)) <= height && height < last)
     }
 
-    /// Member to ask ahead: the one with the fewest fetches under way; one that left this very
-    /// part unanswered only when there is no other.
-    fn idlest(&self, height: Height) -> Option<ReplicaId> {
+    /// Member to ask ahead: the one with the fewest fetches under way; one that leaves questions
+    /// unanswered, or left this very part, only when there is no other.
+    fn idlest(&self, now: Time, height: Height) -> Option<ReplicaId> {
         let of = |member| self.asked.iter().filter(move |asked| asked.member == member);
         let load = |member| of(member).filter(|asked| !asked.late).count();
         let failed = |member| of(member).any(|a| a.late && a.request.height == height);
         (0..self.members)
             .map(ReplicaId)
             .filter(|member| *member != self.id && !self.gone.contains(member))
-            .map(|member| (failed(member), load(member), member))
-            .filter(|(_, load, _)| *load < PER_MEMBER_MAX)
+            .map(|member| {
+                let is_silent = self.silence.is_passed_over(now, member);
+                (is_silent, failed(member), load(member), member)
+            })
+            .filter(|(_, _, load, _)| *load < PER_MEMBER_MAX)
             .min()
-            .map(|(_, _, member)| member)
+            .map(|(_, _, _, member)| member)
+    }
+
+    /// A member is there again: what it left unanswered was before.
+    pub(crate) fn connected(&mut self, member: ReplicaId) {
+        self.silence.heard(member);
     }
 
     /// Takes an answer to a fetch that was asked of its sender, late or not, also when the
@@ -243,6 +268,7 @@ impl BlockSync {
     ) -> Option<Box<VerifiedRun>> {
         let is_it = |asked: &PendingFetch| asked.member == from && asked.request == request;
         let asked = self.asked.swap_remove(self.asked.iter().position(is_it)?);
+        self.silence.heard(from);
         let missing = self.missing.as_mut()?;
         self.newest = kept.newest;
         if request.after.is_none() {

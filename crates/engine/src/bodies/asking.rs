@@ -145,6 +145,11 @@ impl Bodies {
         self.lateness.get(&author).map_or(GRACE_MIN, Lateness::grace)
     }
 
+    /// A member is there again: what it left unanswered was before.
+    pub(crate) fn connected(&mut self, member: ReplicaId) {
+        self.silence.heard(member);
+    }
+
     /// Requests to send now: of several members at once. What nothing here needs has bounds of its
     /// own, so that names that nobody has delay no vote.
     pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
@@ -152,9 +157,18 @@ impl Bodies {
         self.wanted.retain(|_, want| !want.is_optional() || want.attempts < HEARSAY_ATTEMPTS);
         self.has_hearsay_room |= self.wanted.len() < wanted;
         self.want_heard(now);
+        self.note_silent(now);
         let mut fetches = self.due_of(now, &FETCH_NEEDED);
         fetches.extend(self.due_of(now, &FETCH_OPTIONAL));
         fetches
+    }
+
+    /// Notes who was asked for what must come, and has not sent it in time.
+    fn note_silent(&mut self, now: Time) {
+        let is_late = |want: &&Want| want.need.is_decided() && want.ask_at <= now;
+        for (member, at) in self.wanted.values().filter(is_late).filter_map(|want| want.asked) {
+            self.silence.missed(now, member, at);
+        }
     }
 
     fn due_of(&mut self, now: Time, limits: &FetchLimits) -> Vec<Fetch> {
@@ -164,6 +178,7 @@ impl Bodies {
         }
         let mut rooms = self.rooms(now, limits);
         let others = u32::from(self.members) - u32::from(self.id.0 < self.members);
+        let mut silent = self.silence.to_try(now);
         let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
         let mut fetches = Vec::new();
         for name in self.most_needed(now, limits, room) {
@@ -177,9 +192,10 @@ impl Bodies {
             for _ in 0..want.asks_at_once().min(others) {
                 let attempt = want.attempts + 1;
                 let preferred = attempt_target(self.members, attempt, want.source);
-                // A proposer has what it names, however much it is asked for already.
+                // A proposer has what it names, however much it is asked for already. And once
+                // those who answer were asked in vain, everybody is in turn.
                 let is_proposers = want.need == Need::Proposed && attempt == 1;
-                let member = if is_proposers && preferred != self.id {
+                let member = if (is_proposers || attempt > others) && preferred != self.id {
                     Some(preferred)
                 } else {
                     with_room(&mut rooms, preferred)
@@ -194,6 +210,12 @@ impl Bodies {
                 if names.last() != Some(&name) {
                     names.push(name);
                 }
+            }
+            // Whether a silent member answers again is tried with what another is asked for, too.
+            let is_asked = want.attempts == 1 && want.asked.is_some_and(|(_, at)| at == now);
+            if let Some(member) = silent.take_if(|_| is_asked) {
+                asks.entry(member).or_default().push(name);
+                self.silence.missed(now, member, now);
             }
         }
         fetches.extend(asks.into_iter().map(|(member, names)| Fetch::Request(member, names)));
@@ -216,10 +238,13 @@ impl Bodies {
     }
 
     /// Number of bodies that each member may be asked for besides; without those that have enough
-    /// to do.
+    /// to do, and those that are silent, unless all are.
     fn rooms(&self, now: Time, limits: &FetchLimits) -> BTreeMap<ReplicaId, usize> {
-        let members = (0..self.members).map(ReplicaId).filter(|member| *member != self.id);
-        let mut rooms: BTreeMap<_, _> = members.map(|m| (m, FETCH_PER_MEMBER_MAX)).collect();
+        let members = || (0..self.members).map(ReplicaId).filter(|member| *member != self.id);
+        let are_all_silent = members().all(|member| self.silence.is_suspected(member));
+        let asked =
+            members().filter(|member| are_all_silent || !self.silence.is_suspected(*member));
+        let mut rooms: BTreeMap<_, _> = asked.map(|m| (m, FETCH_PER_MEMBER_MAX)).collect();
         let mut requests: BTreeSet<(ReplicaId, Time)> = BTreeSet::new();
         for want in self.wanted.values().filter(|want| want.ask_at > now) {
             let Some((member, at)) = want.asked else { continue };

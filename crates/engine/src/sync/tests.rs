@@ -444,9 +444,10 @@ fn nobody_gets_more_than_two_fetches_at_once() {
     assert_eq!(ask(&mut sync, 1).len(), super::PER_MEMBER_MAX);
 }
 
-/// Whoever left another part unanswered may still be asked for this one.
+/// Whoever left another part unanswered is asked for this one where those who answer have enough to
+/// do.
 #[test]
-fn silence_about_one_part_counts_for_that_part_alone() {
+fn who_is_silent_is_asked_after_those_who_answer() {
     let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
     let mut sync = BlockSync::new(ReplicaId(3), 4);
     sync.behind(Time(0), id(9), Some(ReplicaId(2)));
@@ -465,7 +466,7 @@ fn silence_about_one_part_counts_for_that_part_alone() {
     let further = ask(&mut sync, late);
     assert_eq!(ahead(&further), [part(2), part(3)]);
     let members: Vec<u16> = further.iter().map(|(member, _)| *member).collect();
-    assert_eq!(members, [1, 2], "the idlest, though the other is silent about what is next");
+    assert_eq!(members, [1, 0], "then the idlest of the silent");
 }
 
 /// A silent committee is asked for ever; what is remembered of that is bounded.
@@ -499,8 +500,28 @@ fn after_a_jump_it_asks_again_at_once() {
     ask(&mut sync, 2);
     sync.jumped(Time(3));
     assert!(sync.gone().is_empty());
-    assert_eq!(sync.occupancy().map(|collection| collection.entries), [0; 3]);
+    assert_eq!(sync.occupancy().map(|collection| collection.entries), [0; 4]);
     assert_eq!(sync.deadline(), Some(Time(3)));
     let next = sync.due(Time(3), Height(500), id(8), |_| false);
     assert_eq!(next[0].1, FetchBlocks { height: Height(500), after: Some(id(8)), target: id(9) });
+}
+
+/// A learner asks for whatever comes next all the time: a dead member is asked in vain now and then.
+#[test]
+fn a_learner_passes_over_who_never_answers() {
+    let mut sync = BlockSync::following(ReplicaId(u16::MAX), 4);
+    let (mut now, mut of_the_dead) = (0, Vec::new());
+    while now < 10_000_000 {
+        for (member, request) in ask(&mut sync, now) {
+            if member == 3 {
+                of_the_dead.push(now / 100_000);
+            } else {
+                sync.answered(Time(now), ReplicaId(member), request, kept(1, 5), nothing());
+            }
+        }
+        now = sync.deadline().expect("it asks for ever").0.max(now + 1);
+    }
+    assert_eq!(of_the_dead, [3, 18, 42, 87], "passed over for 1, 2, 4 s after 0.3 s, to its turn");
+    sync.connected(ReplicaId(3));
+    assert!((0..4).any(|turn| ask(&mut sync, now + turn * 400_000)[0].0 == 3), "it is there again");
 }

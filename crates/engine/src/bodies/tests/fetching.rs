@@ -263,3 +263,46 @@ fn announcements_before_a_snapshot_are_forgotten() {
     bodies.hear(Time(0), ReplicaId(2), &[waiting.reference]);
     assert_eq!(left(&bodies), 1, "it waits there still");
 }
+
+/// A dead member, or a liar, is asked now and then for one of the bodies that must come, beside
+/// another member: what executes in order waits for it once.
+#[test]
+fn a_member_that_never_answers_is_passed_over() {
+    let mut bodies = bodies();
+    let mut asked_of_the_dead = BTreeSet::new();
+    for step in 0..100_u64 {
+        let now = Time(step * 100_000);
+        let new: Vec<_> = (0..8).map(|k| body(1, step * 8 + k, 10)).collect();
+        for body in &new {
+            let source = bodies.spread(&body.reference);
+            bodies.want(now, body.reference, source, Need::Overdue(Height(step)));
+        }
+        while let asked = asked(&mut bodies, now)
+            && !asked.is_empty()
+        {
+            for (member, name) in asked {
+                if member == 3 {
+                    asked_of_the_dead.insert(now);
+                    continue;
+                }
+                let found = body(1, name.sequence, 10);
+                bodies.take(now, ReplicaId(member), &found);
+            }
+        }
+    }
+    let times: Vec<u64> = asked_of_the_dead.iter().map(|at| at.0 / 100_000).collect();
+    assert_eq!(times, [0, 1, 15, 35, 75], "passed over for 1, 2, 4, 8 s");
+    bodies.connected(ReplicaId(3));
+    bodies.want(Time(10_000_000), name(1, 9_999), ReplicaId(3), Need::Overdue(Height(100)));
+    assert_eq!(asked(&mut bodies, Time(10_000_000)), [(3, name(1, 9_999))], "it is there again");
+}
+
+/// Where nobody answers everybody is asked.
+#[test]
+fn nobody_is_passed_over_where_all_are_silent() {
+    let mut bodies = bodies();
+    bodies.want(Time(0), name(1, 7), ReplicaId(2), Need::Overdue(Height(1)));
+    let found = attempts(&mut bodies, 6);
+    let each: BTreeSet<u16> = found.into_iter().flat_map(|(_, members)| members).collect();
+    assert!(each.into_iter().eq(1..4));
+}
