@@ -30,8 +30,8 @@ struct Silent {
 }
 
 impl Silence {
-    /// Notes that what a member was asked at this time it did not answer in time. All that was asked
-    /// until this was known counts once.
+    /// Notes that what a member was asked at this time it did not answer in time. All that was
+    /// asked until this was known counts once.
     pub(crate) fn missed(&mut self, now: Time, member: ReplicaId, asked: Time) {
         let known = self.silent.get(&member);
         if known.is_some_and(|silent| asked <= silent.noted) {

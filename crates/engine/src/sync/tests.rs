@@ -506,7 +506,7 @@ fn after_a_jump_it_asks_again_at_once() {
     assert_eq!(next[0].1, FetchBlocks { height: Height(500), after: Some(id(8)), target: id(9) });
 }
 
-/// A learner asks for whatever comes next all the time: a dead member is asked in vain now and then.
+/// A learner asks for whatever comes next all the time, and a dead member in vain now and then.
 #[test]
 fn a_learner_passes_over_who_never_answers() {
     let mut sync = BlockSync::following(ReplicaId(u16::MAX), 4);
