@@ -7,7 +7,8 @@
 //!
 //! ★ Nothing is signed in an epoch before the hand-over to it is durable here.
 
-use crate::config::ConfigError;
+use crate::clock::ms_since_1970;
+use crate::config::{ConfigError, load_committee};
 use crate::rescue::Founded;
 use crate::{NodeConfig, NodeError, durable};
 use quorate_crypto::mutants::{self, Mutant};
@@ -205,11 +206,35 @@ impl Epochs {
     }
 }
 
+/// Reads a client's history of a network: the committee file that founded it and, in the folder
+/// `epochs` beside that, the hand-overs since, as many as there are. Both come from a source that
+/// their owner trusts, so that they lead on however old they are. The last of them was in force
+/// when it was written here, as far as anybody can tell.
+///
+/// # Errors
+/// When a file is not readable, or breaks a rule.
+pub fn read_history(committee: &Path, cache: KeyCache) -> Result<History, NodeError> {
+    let mut history = History::new(Arc::new(load_committee(committee, cache)?));
+    let folder = committee.with_file_name(FOLDER);
+    let paths = if folder.is_dir() { step_paths(&folder)? } else { Vec::new() };
+    for path in &paths {
+        let appended = history.append(read_step(path)?, cache);
+        appended.map_err(|reason| NodeError::HandOver { path: path.clone(), reason })?;
+    }
+    let written = std::fs::metadata(paths.last().map_or(committee, PathBuf::as_path));
+    let written = written.and_then(|file| file.modified());
+    Ok(written.into_iter().map(ms_since_1970).fold(history, History::known_at))
+}
+
 /// Reads all hand-overs of a folder in the order of their epochs, and checks none.
 ///
 /// # Errors
 /// When one cannot be read.
 pub fn read_steps(folder: &Path) -> Result<Vec<HandedOver>, NodeError> {
+    step_paths(folder)?.iter().map(|path| read_step(path)).collect()
+}
+
+fn step_paths(folder: &Path) -> Result<Vec<PathBuf>, NodeError> {
     let failed = |source| {
         let path = folder.to_owned();
         NodeError::HandOverFile { action: "read", path, source }
@@ -221,7 +246,7 @@ pub fn read_steps(folder: &Path) -> Result<Vec<HandedOver>, NodeError> {
     let mut paths = entries.map_err(failed)?;
     paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
     paths.sort_unstable();
-    paths.iter().map(|path| read_step(path)).collect()
+    Ok(paths)
 }
 
 fn read_step(path: &Path) -> Result<HandedOver, NodeError> {

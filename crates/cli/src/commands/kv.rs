@@ -15,13 +15,13 @@ use quorate_gateway::{
 use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput};
 use quorate_node::LearnerAddress;
 use quorate_node::config::load_committee;
+use quorate_node::epochs::read_history;
 use quorate_node::proof_file::ProofFile as _;
 use quorate_types::{Committee, History, ReplicaId};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Read and write the key-value store of a running committee.
@@ -62,13 +62,18 @@ pub(crate) struct Options {
     command: Command,
 }
 
+/// Advice to whoever has files that are older than the trusting period.
+pub(crate) const RENEW: &str = "To go on, copy the folder epochs in the data folder of a validator that you trust beside the \
+     committee file";
+
 /// Path of a committee's file.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
     /// A folder that `quorate testnet` wrote
     #[arg(long, value_name = "FOLDER", default_value = ".", global = true)]
     net: PathBuf,
-    /// A committee file, if it is not `committee.toml` in that folder
+    /// A committee file, if it is not `committee.toml` in that folder. Clients and checks of proofs
+    /// go on from there over the hand-overs in the folder `epochs` beside it, if it is there
     #[arg(long, value_name = "FILE", global = true)]
     committee: Option<PathBuf>,
 }
@@ -80,6 +85,12 @@ impl Place {
 
     pub(crate) fn load(&self) -> Result<Committee, Failure> {
         load_committee(&self.path(), KeyCache::On).map_err(Failure::usage)
+    }
+
+    /// The network's history as far as the files here lead: the committee file, and the hand-overs
+    /// in the folder `epochs` beside it.
+    pub(crate) fn history(&self) -> Result<History, Failure> {
+        read_history(&self.path(), KeyCache::On).map_err(Failure::usage)
     }
 }
 
@@ -192,15 +203,16 @@ impl Options {
 
     async fn call(&self) -> CommandResult {
         let key = self.vouching()?;
-        let committee = Arc::new(self.place.load()?);
-        if usize::from(self.first) >= committee.size() {
-            let last = committee.size() - 1;
+        let history = self.place.history()?;
+        let size = history.committee().size();
+        if usize::from(self.first) >= size {
+            let last = size - 1;
             return Err(Failure::usage(format!("--first is an index of 0 to {last}")));
         }
         let config = ClientConfig {
             call_timeout: Duration::from_secs(self.timeout),
             learner: self.learner().cloned(),
-            ..Connection::config(committee, ReplicaId(self.first), check_answer)
+            ..Connection::config_after(history, ReplicaId(self.first), check_answer)
         };
         if let Command::Bench(options) = &self.command {
             return options.run(config, key.as_ref(), self.json).await;
@@ -420,6 +432,7 @@ fn explain(error: KvError) -> Failure {
         KvError::Call(CallError::Timeout(_)) => Failure::run(format!(
             "{error}. Are more than two thirds of the validators running? See `quorate status`"
         )),
+        KvError::Call(CallError::Outdated(_)) => Failure::run(format!("{error}. {RENEW}")),
         error => Failure::run(error),
     }
 }
