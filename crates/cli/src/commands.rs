@@ -15,6 +15,7 @@ pub(crate) mod kv;
 mod liar;
 pub(crate) mod man;
 pub(crate) mod pay;
+mod proof_place;
 pub(crate) mod receipt;
 pub(crate) mod report;
 pub(crate) mod reproduce;

@@ -4,13 +4,21 @@ mod common;
 
 use common::door::{Door, open_gateway_to_all};
 use common::operators::Operators;
-use common::{Net, json, quorate, stderr, stdout, text, wait_for};
+use common::{Net, copy_all, json, quorate, stderr, text, wait_for};
+use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy};
+use quorate_node::config::{load_committee, read_committee_file};
 use quorate_node::ports::free_ports;
+use quorate_node::unix_ms;
+use quorate_types::{
+    BlockId, Committee, HandOver, HandedOver, Header, Height, Purpose, SignedHandOver,
+};
 use serde_json::{Value, json as value};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
 
 /// Four validators of the key-value store; member 0 has a gateway.
 fn start() -> (Net, Door) {
@@ -95,12 +103,11 @@ fn clients_gateways_and_receipts_go_with_their_network() {
     let store = Store { folder: net.folder() };
     let first = store.prove("first.json");
 
-    Operators::of(net.folder(), &net.configs).change(&["--protocol", "hotstuff"], &[]);
+    let mut operators = Operators::of(net.folder(), &net.configs);
+    operators.change(&["--protocol", "hotstuff"], &[]);
+    operators.watch();
     let (folder, change) = (net.folder(), net.folder().join("change-1.toml"));
     let watch = ["committee", "watch", text(&change), "--net", text(&folder), "--timeout"];
-    let watched = quorate(&[&watch[..], &["60"]].concat());
-    assert!(watched.status.success(), "{}", stderr(&watched));
-    assert!(stdout(&watched).ends_with("All are in epoch 2.\n"), "{}", stdout(&watched));
     let late = quorate(&[&watch[..], &["0", "--http", "127.0.0.1:1"]].concat());
     assert_eq!(late.status.code(), Some(1));
     assert!(stderr(&late).contains("not in epoch 2 yet: 127.0.0.1:1"), "{}", stderr(&late));
@@ -139,4 +146,141 @@ fn clients_gateways_and_receipts_go_with_their_network() {
         "--json",
     ]);
     assert_eq!(shown["receipt"]["epoch"], 2);
+}
+
+/// Receipts of every epoch, and the hand-overs between, long after and far from the network.
+struct Archive {
+    _place: TempDir,
+    store: Store,
+    /// Folder of the hand-overs.
+    steps: PathBuf,
+    /// Committee and keys of all members of the first epoch.
+    former: (Committee, Vec<KeyFile>),
+}
+
+impl Archive {
+    /// Four epochs of a network, which is gone then.
+    fn make() -> Self {
+        let (net, _) = start();
+        let place = tempfile::tempdir().expect("a folder");
+        let live = Store { folder: net.folder() };
+        let mut operators = Operators::of(net.folder(), &net.configs);
+        live.prove("1.json");
+        for (receipt, protocol) in [("2.json", "hotstuff"), ("3.json", "sbft"), ("4.json", "pbft")]
+        {
+            operators.change(&["--protocol", protocol], &[]);
+            operators.watch();
+            live.prove(receipt);
+        }
+        let store = Store { folder: place.path().to_owned() };
+        for file in ["1.json", "2.json", "3.json", "4.json", "committee.toml"] {
+            fs::copy(live.path(file), store.path(file)).expect("copied");
+        }
+        let steps = store.path("shown");
+        copy_all(&net.configs[2].with_file_name("data").join("epochs"), &steps);
+        let keys = |config: &PathBuf| KeyFile::read(&config.with_file_name("key.toml"));
+        let keys = net.configs.iter().map(keys).collect::<Result<_, _>>().expect("keys");
+        let committee = load_committee(&store.path("committee.toml"), KeyCache::On);
+        let former = (committee.expect("a committee"), keys);
+        Self { _place: place, store, steps, former }
+    }
+
+    /// Other members after the first epoch, by all keys of it, and now.
+    fn fork(&self) -> PathBuf {
+        let (committee, keys) = &self.former;
+        let founding = read_committee_file(&self.store.path("committee.toml")).expect("a file");
+        let mut file = founding.next_epoch(committee.network());
+        file.members.rotate_left(1);
+        let now_ms = unix_ms();
+        let header = Header { height: Height(9), proposed_at_ms: now_ms, ..Header::default() };
+        let (height, root, file_digest) = (header.height, header.root(), file.digest());
+        let content = HandOver { height, root, file: file_digest, stop: BlockId::default() };
+        let statement = content.statement(committee.scope());
+        let sign = |keys: &KeyFile| committee.sign(Purpose::HandOver, &keys.voting, &statement);
+        let shares: Vec<_> = keys.iter().map(sign).enumerate().collect();
+        let (scheme, _) = committee.scheme(Purpose::HandOver);
+        let nobody = Bitmap::new(committee.size());
+        let signed = scheme.combine(&statement, &shares, &nobody, Policy::Aggregate);
+        let certificate = signed.certificate.expect("good shares");
+        let signed = SignedHandOver { content, certificate };
+        let path = self.store.path("fork");
+        let steps = vec![HandedOver { signed, header, file }];
+        fs::write(&path, borsh::to_vec(&steps).expect("encoded")).expect("written");
+        path
+    }
+}
+
+/// Makes a file one that was fetched so many days ago.
+fn age(path: &Path, days: u64) {
+    let file = File::options().write(true).open(path);
+    let then = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+    file.and_then(|file| file.set_modified(then)).expect("a time");
+}
+
+/// Every receipt of a network that went on for three epochs verifies from files alone, and no
+/// hand-over between may differ in any byte. Beyond the trusting period nobody is followed from the
+/// first file on, be it who leaked all keys of its members or who has the true hand-overs; from
+/// newer ones, which come from a source that is trusted, receipts verify again, and a fork is one.
+#[test]
+fn receipts_of_long_ago_verify_offline() {
+    let archive = Archive::make();
+    let Archive { store, steps, .. } = &archive;
+    let receipts = ["1.json", "2.json", "3.json", "4.json"];
+    for receipt in receipts {
+        assert_eq!(store.verify(receipt, Some(steps)), Ok(()), "{receipt}");
+    }
+    let second = steps.join("00000002.handover");
+    let sound = fs::read(&second).expect("a hand-over");
+    for place in (0..sound.len()).step_by(sound.len() / 5) {
+        let mut altered = sound.clone();
+        altered[place] ^= 1;
+        fs::write(&second, altered).expect("written");
+        for receipt in receipts {
+            assert!(store.verify(receipt, Some(steps)).is_err(), "{receipt}, byte {place}");
+        }
+    }
+    fs::write(&second, sound).expect("written");
+
+    let fork = archive.fork();
+    assert_eq!(store.verify("1.json", Some(&fork)), Ok(()), "nobody knows better yet");
+    age(&store.path("committee.toml"), 181);
+    for shown in [&fork, steps] {
+        let error = store.verify("1.json", Some(shown)).expect_err("it is too late");
+        assert!(error.contains("what is known here of epoch e1 is 181 days old"), "{error}");
+        assert!(error.contains("copy the folder epochs in the data folder"), "{error}");
+    }
+    assert_eq!(store.verify("1.json", None), Ok(()), "no hand-over is asked for");
+    copy_all(steps, &store.path("epochs"));
+    for receipt in receipts {
+        assert_eq!(store.verify(receipt, None), Ok(()), "{receipt}");
+    }
+    let error = store.verify("1.json", Some(&fork)).expect_err("a fork");
+    assert!(error.contains("it is of another history"), "{error}");
+}
+
+/// A client with a committee file older than the trusting period says why it does not follow, and
+/// follows from the hand-overs that its owner puts beside the file.
+#[test]
+fn an_old_committee_file_is_renewed() {
+    let (net, _) = start();
+    let mut operators = Operators::of(net.folder(), &net.configs);
+    operators.change(&["--protocol", "hotstuff"], &[]);
+    operators.watch();
+    let place = tempfile::tempdir().expect("a folder");
+    let committee = place.path().join("committee.toml");
+    fs::copy(net.folder().join("committee.toml"), &committee).expect("copied");
+    age(&committee, 181);
+    let put = |timeout| {
+        let put = ["kv", "--committee", text(&committee), "--timeout", timeout, "put", "a", "b"];
+        quorate(&put)
+    };
+    let refused = put("3");
+    assert_eq!(refused.status.code(), Some(1));
+    let said = stderr(&refused);
+    assert!(said.contains("its members are trusted for 180 days"), "{said}");
+    assert!(said.contains("beside the committee file"), "{said}");
+    let kept = net.configs[2].with_file_name("data").join("epochs");
+    copy_all(&kept, &place.path().join("epochs"));
+    let done = put("60");
+    assert!(done.status.success(), "{}", stderr(&done));
 }

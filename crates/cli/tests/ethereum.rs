@@ -5,10 +5,11 @@ mod common;
 
 use alloy::consensus::Transaction;
 use alloy::network::TransactionBuilder;
-use alloy::primitives::{Address, Bytes, U64, U256, keccak256};
+use alloy::primitives::{Address, B256, Bytes, U64, U256, keccak256};
 use alloy::providers::{Provider, ProviderBuilder, WsConnect};
 use alloy::rpc::types::{BlockNumberOrTag, Filter, TransactionReceipt, TransactionRequest};
 use alloy::signers::local::PrivateKeySigner;
+use common::operators::Operators;
 use common::{Net, json, stderr, wait_for};
 use quorate_gateway::receipt::ReceiptFile;
 use quorate_ledger::evm::{TransactionResult, mix};
@@ -16,9 +17,11 @@ use quorate_node::config::load_committee;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::{History, Outcome};
 use serde_json::{Value, json as value};
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::block_in_place;
 
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
@@ -250,6 +253,45 @@ fn new_blocks_and_logs_are_told_of() {
             send(&client, TransactionRequest::default().with_to(token).with_input(input)).await;
         let told = logs.recv().await.expect("a log");
         assert_eq!(told.transaction_hash, Some(paid.transaction_hash));
+    });
+}
+
+/// The server, its connections, subscriptions and filters outlive the epoch: no block is left out,
+/// and the first of the next epoch is told of to whoever subscribed in the one before.
+#[test]
+fn json_rpc_goes_on_over_the_end_of_an_epoch() {
+    let net = ledger();
+    let mut operators = Operators::of(net.folder(), &net.configs);
+    runtime().block_on(async {
+        let client = provider(&net, 0, 7);
+        let url = format!("ws://{}", net.gateways[0]);
+        let socket =
+            ProviderBuilder::new().connect_ws(WsConnect::new(url)).await.expect("connects");
+        let mut blocks = socket.subscribe_blocks().await.expect("subscribes");
+        let filter = socket.new_block_filter().await.expect("a filter");
+        let to = Address::repeat_byte(7);
+        let before = send(&client, pay(to, 1)).await.block_number.expect("executed");
+        operators.change(&["--protocol", "hotstuff"], &[]);
+        operators.watch();
+        // All runs of the epoch before are over: whoever is answered reads the next one.
+        wait_for("the validator's next run", || {
+            let described = socket.raw_request::<_, Value>("quorate_committee".into(), ());
+            let described = block_in_place(|| Handle::current().block_on(described)).ok()?;
+            let balance = socket.get_balance(to).into_future();
+            let read = block_in_place(|| Handle::current().block_on(balance));
+            (described["epoch"] == "0x2" && described["protocol"] == "hotstuff" && read.is_ok())
+                .then_some(())
+        });
+        let after = send(&client, pay(to, 2)).await.block_number.expect("executed");
+        let mut told = Vec::new();
+        while told.last() != Some(&after) {
+            told.push(blocks.recv().await.expect("a block").number);
+        }
+        assert!(told.contains(&before), "{told:?}, without {before}");
+        assert_eq!(told, (told[0]..=after).collect::<Vec<_>>(), "each once");
+        let polled: Vec<B256> =
+            socket.get_filter_changes(filter).await.expect("the filter is kept");
+        assert_eq!(polled.len(), told.len());
     });
 }
 

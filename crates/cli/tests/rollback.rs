@@ -78,7 +78,7 @@ fn start() -> Net {
 /// that a file says.
 fn check_that_it_is_convicted(net: &Net) {
     let folder = folder_of(&net.configs[0]).join("data/evidence");
-    let path = folder.join("r3-shared-key.json");
+    let path = folder.join("e1-r3-shared-key.json");
     wait_for("another to keep evidence", || path.exists().then_some(()));
     let net_folder = net.folder();
     let place = ["--net", net_folder.to_str().expect("a plain path")];
@@ -89,7 +89,9 @@ fn check_that_it_is_convicted(net: &Net) {
     let done = verify(&folder, &[]);
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(done.status.success(), "{}", stderr(&done));
-    assert!(said.contains("member r3 broke the rule shared-key") && said.contains("start 2"));
+    assert!(
+        said.contains("member r3 of epoch 1 broke the rule shared-key") && said.contains("start 2")
+    );
     let done = verify(&path, &["--json"]);
     let shown: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
     assert_eq!((&shown["valid"], &shown["evidence"][0]["member"]), (&true.into(), &3.into()));
@@ -102,6 +104,9 @@ fn check_that_it_is_convicted(net: &Net) {
         assert_eq!(done.status.code(), Some(1), "{from}");
         assert!(stderr(&done).contains("is not what its proof shows"), "{}", stderr(&done));
     }
+    fs::write(&forged, text.replace("\"epoch\": 1", "\"epoch\": 2")).expect("written");
+    let done = verify(&forged, &[]);
+    assert!(stderr(&done).contains("the evidence is of epoch 2"), "{}", stderr(&done));
     fs::write(&forged, text.replace("\"proof\": \"03", "\"proof\": \"02")).expect("written");
     let done = verify(&forged, &[]);
     assert_eq!(done.status.code(), Some(1));

@@ -147,6 +147,8 @@ pub enum Mutant {
     RecoverFormerEpoch,
     /// Epochs: the keys of a network's first epoch vouch for every height.
     FirstEpochOwnsAll,
+    /// Epochs: evidence of one counts under the committee in force.
+    ProofOfAnyEpoch,
     /// Epochs: a client adds up replies of members of two epochs.
     RepliesAcrossEpochs,
     /// Epochs: the next one begins before the hand-over to it is durable here.
@@ -157,6 +159,8 @@ pub enum Mutant {
     SignFormerHeight,
     /// Epochs: old keys are trusted for ever.
     TrustForEver,
+    /// Epochs: members are believed when they say that their epoch ended just now.
+    TrustShownTime,
     /// A certificate of another height or root counts for the state that it lies beside.
     StateOfOtherHeader,
     /// A chunk of a state's file is taken whatever its content.

@@ -8,7 +8,7 @@ use quorate_node::testnet::system_random;
 use quorate_node::{Client, Completion, NodeError};
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::service::Proven;
-use quorate_types::{Committee, History, ReplicaId};
+use quorate_types::{Committee, HandedOverError, History, ReplicaId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -33,6 +33,10 @@ pub enum CallError {
     /// take effect all the same.
     #[error("no answer within {} s; an operation may take effect all the same", .0.as_secs_f64())]
     Timeout(Duration),
+    /// No result came, and the network has gone on to an epoch to which the client does not follow:
+    /// holds why. An operation may take effect all the same.
+    #[error("{0}. An operation that was sent may take effect all the same")]
+    Outdated(HandedOverError),
     /// No member has an answer that passes the check; holds the reason of the last one.
     #[error("{0}")]
     Unanswered(String),
@@ -188,7 +192,8 @@ impl Connection {
         submit(turn % self.config.sessions.len(), tag)
             .map_err(|_| CallError::Overloaded { reason: None })?;
         let timeout = self.config.call_timeout;
-        Ok(PendingCall { result, timeout, turned_away, _forget: forget })
+        let client = Arc::clone(&self.client);
+        Ok(PendingCall { result, timeout, turned_away, client, _forget: forget })
     }
 }
 
@@ -224,6 +229,7 @@ struct PendingCall {
     result: oneshot::Receiver<CallResult>,
     timeout: Duration,
     turned_away: watch::Receiver<Option<&'static str>>,
+    client: Arc<Client>,
     _forget: Forget,
 }
 
@@ -233,7 +239,10 @@ impl PendingCall {
             biased;
             result = self.result => result.map_err(|_| CallError::Ended),
             reason = refusal(&mut self.turned_away) => Err(CallError::TurnedAway(reason)),
-            () = tokio::time::sleep(self.timeout) => Err(CallError::Timeout(self.timeout)),
+            () = tokio::time::sleep(self.timeout) => {
+                let timeout = CallError::Timeout(self.timeout);
+                Err(self.client.outdated().map_or(timeout, CallError::Outdated))
+            }
         }
     }
 }

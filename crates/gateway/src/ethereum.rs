@@ -10,6 +10,7 @@
 //! signatures.
 
 mod arguments;
+mod beside;
 mod chain;
 mod context;
 mod convert;
@@ -22,20 +23,23 @@ mod pool;
 mod quorate;
 mod subscriptions;
 
+pub use beside::{Description, Run};
+
 use crate::Connection;
+use beside::Beside;
 use chain::Chain;
-use context::{Context, Description};
+use context::Context;
 use jsonrpsee::RpcModule;
 use jsonrpsee::server::{BatchRequestConfig, PingConfig, Server, ServerConfig, stop_channel};
 use pool::Pool;
 use prometheus_client::metrics::counter::Counter;
 use quorate_crypto::IdentitySecret;
 use quorate_ledger::evm::Genesis;
+use quorate_node::NodeError;
 use quorate_node::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use quorate_node::http_server::{self, DoorRules};
 use quorate_node::reload::Hangups;
-use quorate_node::{NodeError, Reading};
-use quorate_types::{History, ReplicaId};
+use quorate_types::History;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -67,13 +71,9 @@ pub struct EthereumConfig {
     pub address: String,
     /// Epochs of the network up to the one whose committee orders the transactions.
     pub history: History,
-    /// The member that it sends to first: the one beside it.
-    pub first: ReplicaId,
     /// Identity that vouches for the server, where members let in listed clients alone: that of the
     /// validator beside it.
     pub vouching: Arc<IdentitySecret>,
-    /// The protocol's name, to show.
-    pub protocol: String,
     /// Genesis of the ledger, which fixes chain id, gas limit and base fee.
     pub genesis: Arc<Genesis>,
     /// Connections at once: the least recently used gives way to one more.
@@ -105,10 +105,12 @@ pub enum EthereumError {
     Client(#[from] NodeError),
 }
 
-/// A server that runs until it is dropped.
+/// A server that runs until it is dropped, from one run of the validator beside it to the next.
 #[derive(Debug)]
 pub struct Ethereum {
     address: SocketAddr,
+    beside: Arc<Beside>,
+    connections: Arc<ConnectionLimiter>,
     runtime: Option<Runtime>,
 }
 
@@ -118,7 +120,7 @@ impl Ethereum {
     ///
     /// # Errors
     /// Why it cannot start.
-    pub fn start(config: &EthereumConfig, reading: Reading) -> Result<Self, EthereumError> {
+    pub fn start(config: &EthereumConfig, run: &Run) -> Result<Self, EthereumError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .max_blocking_threads(READERS)
@@ -127,9 +129,11 @@ impl Ethereum {
             .build()
             .map_err(EthereumError::Threads)?;
         let failed = |source| EthereumError::Listen { address: config.address.clone(), source };
-        let context = context(config, reading)?;
-        let pool = Arc::clone(&context.pool);
-        let (serving, address) = runtime.block_on(listen(config, context)).map_err(failed)?;
+        let context = context(config, run)?;
+        let (pool, beside) = (Arc::clone(&context.pool), Arc::clone(&context.chain.beside));
+        let connections = ConnectionLimiter::new(config.connections, config.cut.clone());
+        let listening = listen(config, Arc::clone(&connections), context);
+        let (serving, address) = runtime.block_on(listening).map_err(failed)?;
         if let Some(tls) = config.rules.tls.clone() {
             let _inside = runtime.enter();
             let hangups = Hangups::listen().map_err(EthereumError::Threads)?;
@@ -137,8 +141,29 @@ impl Ethereum {
         }
         runtime.spawn(serving);
         runtime.spawn(pool.follow());
+        runtime.spawn(Arc::clone(&beside).follow(run.reading.heights()));
         tracing::info!(%address, chain_id = config.genesis.chain_id, "JSON-RPC started");
-        Ok(Self { address, runtime: Some(runtime) })
+        Ok(Self { address, beside, connections, runtime: Some(runtime) })
+    }
+
+    /// Lets go of the state, once nobody reads it any more: the validator's run is over. Until the
+    /// next one begins, whatever asks for the state is told to try again.
+    pub fn end_run(&self) {
+        self.beside.end_run();
+    }
+
+    /// Goes on with the next run of the validator. Connections, subscriptions and filters stay.
+    pub fn begin_run(&self, run: Run) {
+        let heights = run.reading.heights();
+        self.beside.begin_run(run);
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(Arc::clone(&self.beside).follow(heights));
+        }
+    }
+
+    /// Counts connections that give way, or are refused, with another counter from now on.
+    pub fn count_cuts_with(&self, cut: Counter) {
+        self.connections.count_with(cut);
     }
 
     /// Address that the server listens on, with the port that the system gave.
@@ -156,18 +181,17 @@ impl Drop for Ethereum {
     }
 }
 
-fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeError> {
-    let history = config.history.clone();
-    let connection = Connection::config_after(history, config.first, quorate::check_proof)
-        .vouched_by(&config.vouching);
+fn context(config: &EthereumConfig, run: &Run) -> Result<Context, NodeError> {
+    let (history, first) = (config.history.clone(), run.description.validator);
+    let connection =
+        Connection::config_after(history, first, quorate::check_proof).vouched_by(&config.vouching);
     let connection = Connection::open(&connection)?;
-    let (chain, genesis) = (Chain { reading }, Arc::clone(&config.genesis));
+    let (chain, genesis) = (Chain { beside: Beside::new(run) }, Arc::clone(&config.genesis));
     Ok(Context {
         pool: Pool::new(connection.clone(), chain.clone(), Arc::clone(&genesis)),
         chain,
         genesis,
         filters: filters::Filters::default(),
-        description: Description { protocol: config.protocol.clone(), validator: config.first },
         connection,
     })
 }
@@ -175,7 +199,11 @@ fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeErr
 /// Future that serves for ever.
 type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-async fn listen(config: &EthereumConfig, context: Context) -> io::Result<(Serving, SocketAddr)> {
+async fn listen(
+    config: &EthereumConfig,
+    limiter: Arc<ConnectionLimiter>,
+    context: Context,
+) -> io::Result<(Serving, SocketAddr)> {
     let limits = ServerConfig::builder()
         .max_connections(u32::try_from(config.connections.total).unwrap_or(u32::MAX))
         .max_subscriptions_per_connection(SUBSCRIPTIONS_MAX)
@@ -196,7 +224,6 @@ async fn listen(config: &EthereumConfig, context: Context) -> io::Result<(Servin
         .set_http_middleware(tower::ServiceBuilder::new().layer(pages::Pages))
         .to_service_builder()
         .build(module, stopped);
-    let limiter = ConnectionLimiter::new(config.connections, config.cut.clone());
     let acceptor = Acceptor::new(listener, limiter, config.connections.total);
     let rules = config.rules.clone();
     let serving = async move {

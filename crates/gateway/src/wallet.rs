@@ -47,6 +47,7 @@ pub use view::PaymentView;
 use file::RecordFile;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, IdentitySecret};
+use quorate_node::unix_ms;
 use quorate_payments::{
     Coin, Invalid, Memo, Network, Origin, Output, Paid, PayReceipt, PaymentOutcome, ReceiptError,
     Transaction, TxId,
@@ -57,7 +58,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Most bytes of a caller's key.
 pub const KEY_BYTES_MAX: usize = 255;
@@ -320,7 +320,7 @@ impl Wallet {
             return Err(WalletError::Invalid(reason.clone()));
         }
         let (order, key) = (order.clone(), key.map(str::to_owned));
-        self.write(Record::Begun { order, key, transaction, at_ms: now_ms() })?;
+        self.write(Record::Begun { order, key, transaction, at_ms: unix_ms() })?;
         self.payment(id)
     }
 
@@ -331,7 +331,7 @@ impl Wallet {
     /// [`WalletError::NoPayment`], or when it could not be stored.
     pub fn end(&mut self, tx: TxId, outcome: PaymentOutcome) -> Result<&Payment, WalletError> {
         if self.payment(tx)?.state == PaymentState::Begun {
-            self.write(Record::Ended { tx, outcome, at_ms: now_ms() })?;
+            self.write(Record::Ended { tx, outcome, at_ms: unix_ms() })?;
         }
         self.payment(tx)
     }
@@ -385,7 +385,7 @@ impl Wallet {
         fresh.coins.retain(|coin| !self.state.knows(&coin.id));
         let added = fresh.coins.iter().map(|coin| coin.output.value).sum();
         if !fresh.coins.is_empty() {
-            self.write(Record::Received { receipt: fresh, at_ms: now_ms() })?;
+            self.write(Record::Received { receipt: fresh, at_ms: unix_ms() })?;
         }
         Ok(Received { paid, added })
     }
@@ -527,9 +527,4 @@ fn read(contents: &[Vec<u8>]) -> Result<WalletState, String> {
         applied.map_err(|problem| format!("record {number}: {problem}"))?;
     }
     Ok(state)
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

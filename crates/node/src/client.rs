@@ -13,7 +13,9 @@
 //!
 //! A member that is in a later epoch says how the client's ended. The client checks it, and goes on
 //! with the next committee, from epoch to epoch: its links and its pool are new ones then, its
-//! sessions go on.
+//! sessions go on. ★ It believes members for the network's trusting period after the last time at
+//! which it knew their epoch in force: that of its configuration's history, of its start where that
+//! has none, or of an operation that they completed within the period.
 
 mod driver;
 mod links;
@@ -25,7 +27,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use driver::Driver;
 use links::Wiring;
 use quorate_engine::{CallResult, ClientConfig};
-use quorate_types::History;
+use quorate_types::{HandedOverError, History};
 use quorate_wan::Topology;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,11 +74,13 @@ pub struct Client {
 }
 
 /// The epoch that the sessions are in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Current {
     history: Arc<History>,
     /// By session, then by member: whether the link is up.
     ups: Vec<Vec<Arc<AtomicBool>>>,
+    /// Why the client does not follow its network to the next one.
+    outdated: Option<HandedOverError>,
 }
 
 /// Operations of one session, with the caller's marks.
@@ -121,7 +125,8 @@ impl Client {
         let links = wiring.connect(config)?;
         let turned_away = links.turned_away();
         let (history, ups) = (Arc::clone(&config.history), links.ups());
-        let current = Arc::new(ArcSwap::from_pointee(Current { history, ups }));
+        let current = Current { history, ups, outdated: None };
+        let current = Arc::new(ArcSwap::from_pointee(current));
         let driver = Driver::new(config, (wiring, links), Arc::clone(&current), completed);
         let driver = start_thread("sessions", move || driver.run(&submissions_in, &stopped))?;
         Ok(Self {
@@ -193,6 +198,13 @@ impl Client {
     #[must_use]
     pub fn history(&self) -> Arc<History> {
         Arc::clone(&self.current.load().history)
+    }
+
+    /// Reason for which the client does not follow its network to the next epoch: the keys of this
+    /// one are not trusted any more. `None` while there is none.
+    #[must_use]
+    pub fn outdated(&self) -> Option<HandedOverError> {
+        self.current.load().outdated.clone()
     }
 
     /// Number of members that the worst connected session reaches.

@@ -28,6 +28,18 @@ impl Clock {
     }
 }
 
+/// Wall clock, in milliseconds since the Unix epoch.
+#[must_use]
+pub fn unix_ms() -> u64 {
+    ms_since_1970(SystemTime::now())
+}
+
+/// A time of the wall clock in milliseconds since the Unix epoch; 0 before that.
+pub(crate) fn ms_since_1970(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Wall clock, as the machine knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
@@ -41,9 +53,8 @@ impl WallClock {
     pub fn read(clock: Clock) -> Self {
         loop {
             let before = clock.now();
-            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let wall_ms = unix_ms();
             if clock.now().since(before) < READ_MAX {
-                let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
                 let origin_ms = wall_ms.saturating_sub(before.as_millis());
                 return Self { clock, origin_ms };
             }

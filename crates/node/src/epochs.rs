@@ -7,7 +7,8 @@
 //!
 //! ★ Nothing is signed in an epoch before the hand-over to it is durable here.
 
-use crate::config::ConfigError;
+use crate::clock::ms_since_1970;
+use crate::config::{ConfigError, load_committee};
 use crate::rescue::Founded;
 use crate::{NodeConfig, NodeError, durable};
 use quorate_crypto::mutants::{self, Mutant};
@@ -203,6 +204,44 @@ impl Epochs {
         };
         earlier.map(part).collect()
     }
+}
+
+/// Reads a client's history of a network: the committee file that founded it and, in the folder
+/// `epochs` beside that, the hand-overs since, as many as there are. Both come from a source that
+/// their owner trusts, so that they lead on however old they are.
+///
+/// # Errors
+/// When a file is not readable, or breaks a rule.
+pub fn read_history(committee: &Path, cache: KeyCache) -> Result<History, NodeError> {
+    let history = History::new(Arc::new(load_committee(committee, cache)?));
+    let folder = committee.with_file_name(FOLDER);
+    match folder.is_dir() {
+        true => go_on(history, read_steps(&folder)?, &folder),
+        false => Ok(known_as_written(history, committee)),
+    }
+}
+
+/// Goes on over hand-overs from a source that is trusted, but for those that are known. The last of
+/// them was in force when it was written here, as far as anybody can tell.
+///
+/// # Errors
+/// When one breaks a rule.
+pub fn go_on(
+    mut history: History,
+    steps: Vec<HandedOver>,
+    from: &Path,
+) -> Result<History, NodeError> {
+    let last = history.committee().epoch();
+    for step in steps.into_iter().filter(|step| step.file.epoch > last) {
+        let appended = history.append(step, KeyCache::On);
+        appended.map_err(|reason| NodeError::HandOver { path: from.to_owned(), reason })?;
+    }
+    Ok(known_as_written(history, from))
+}
+
+fn known_as_written(history: History, file: &Path) -> History {
+    let written = std::fs::metadata(file).and_then(|file| file.modified());
+    written.into_iter().map(ms_since_1970).fold(history, History::known_at)
 }
 
 /// Reads all hand-overs of a folder in the order of their epochs, and checks none.

@@ -3,7 +3,7 @@
 use crate::durable;
 use crate::proof_file::{self, ProofFile, ProofFileError};
 use quorate_engine::{ProtocolKind, Settings, SignedEvidence, Verifier};
-use quorate_types::{Committee, Rejected};
+use quorate_types::{Committee, Epoch, History, Rejected};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,11 +13,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceFile {
-    /// The format: `quorate evidence v2`.
+    /// The format: `quorate evidence v3`.
     pub format: String,
     /// The network, in hexadecimal.
     pub network: String,
-    /// Index of the member that signed.
+    /// Epoch in which it was signed, whose committee alone it counts under.
+    pub epoch: u64,
+    /// Index of the member that signed, in that epoch.
     pub member: u16,
     /// Identity key of that member, in hexadecimal.
     pub identity: String,
@@ -39,6 +41,12 @@ pub enum EvidenceError {
     /// The file is not what it should be.
     #[error(transparent)]
     File(#[from] ProofFileError),
+    /// The epoch is beyond those that the check knows, or before them.
+    #[error(
+        "the evidence is of epoch {}, and the committees that are known here are those of epochs up to \
+         {}: add the hand-overs that lead there", .0.0, .1.0
+    )]
+    OtherEpoch(Epoch, Epoch),
     /// The proof does not hold.
     #[error("the evidence proves nothing: {0}")]
     Refused(#[from] Rejected),
@@ -46,7 +54,7 @@ pub enum EvidenceError {
 
 impl ProofFile for EvidenceFile {
     const NAME: &'static str = "evidence";
-    const FORMAT: &'static str = "quorate evidence v2";
+    const FORMAT: &'static str = "quorate evidence v3";
 
     fn format(&self) -> &str {
         &self.format
@@ -73,6 +81,7 @@ impl EvidenceFile {
         Ok(Self {
             format: Self::FORMAT.to_owned(),
             network: hex::encode(committee.network().0),
+            epoch: committee.epoch().0,
             member: evidence.signer.0,
             identity: identity.to_string(),
             rule: rule.name().to_owned(),
@@ -91,12 +100,16 @@ impl EvidenceFile {
         Ok(Self::from_text(&Self::read_text(path)?)?)
     }
 
-    /// Checks everything in it under a committee.
+    /// Checks everything in it under the committee of its epoch (★): what the keys of another one
+    /// signed proves nothing about its members.
     ///
     /// # Errors
     /// What does not hold.
-    pub fn verify(&self, committee: &Arc<Committee>) -> Result<(), EvidenceError> {
-        self.check_head(committee.network())?;
+    pub fn verify(&self, history: &History) -> Result<(), EvidenceError> {
+        self.check_head(history.committee().network())?;
+        let (epoch, last) = (Epoch(self.epoch), history.committee().epoch());
+        let unknown = EvidenceError::OtherEpoch(epoch, last);
+        let committee = history.committee_of(epoch).ok_or(unknown)?;
         let mut settings = Settings { protocol: self.protocol, ..Settings::default() };
         settings.comparison.proposal_key = self.proposal_key.parse().map_err(Self::malformed)?;
         let evidence: SignedEvidence = Self::decode(&self.proof)?;
@@ -104,8 +117,8 @@ impl EvidenceFile {
     }
 }
 
-/// Folder in which a validator keeps the first evidence against each member by rule, over all its
-/// starts.
+/// Folder in which a validator keeps the first evidence against each member of an epoch by rule,
+/// over all its starts.
 #[derive(Clone, Debug)]
 pub struct EvidenceFolder {
     path: PathBuf,
@@ -141,12 +154,13 @@ impl EvidenceFolder {
         }
     }
 
-    /// Writes a file, unless there is one of this member and rule.
+    /// Writes a file, unless there is one of this epoch, member and rule.
     fn write(&self, evidence: &SignedEvidence) -> std::io::Result<(EvidenceFile, PathBuf)> {
         let file = EvidenceFile::new(evidence, &self.committee, &self.settings)
             .map_err(std::io::Error::other)?;
         std::fs::create_dir_all(&self.path)?;
-        let path = self.path.join(format!("{}-{}.json", evidence.signer, file.rule));
+        let (epoch, signer) = (self.committee.epoch(), evidence.signer);
+        let path = self.path.join(format!("{epoch}-{signer}-{}.json", file.rule));
         if !path.exists() {
             durable::replace(&path, file.to_text().as_bytes())?;
         }

@@ -51,7 +51,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use origin::Origin;
 use quorate_engine::Replica;
 use quorate_types::machine::Halt;
-use quorate_types::{Event, HandedOver, Lane, ReplicaId, Service};
+use quorate_types::{Event, HandedOver, History, Lane, ReplicaId, Service};
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -272,6 +272,13 @@ impl Validator {
     #[must_use]
     pub fn epochs(&self) -> &Arc<Epochs> {
         self.succession.epochs()
+    }
+
+    /// History of the network for a client in this process: the one that it trusts itself, with the
+    /// last time at which it knew the epoch in force.
+    #[must_use]
+    pub fn history(&self) -> History {
+        self.succession.history()
     }
 
     /// Descriptors of the process, divided: what a gateway beside it may have, too.

@@ -5,6 +5,7 @@ mod common;
 use bytes::Bytes;
 use common::{Cluster, TIMEOUT, new_identity, wait_until};
 use quorate_crypto::{Bitmap, KeyFile, Policy, SchemeKind};
+use quorate_engine::Bundling;
 use quorate_ledger::Noop;
 use quorate_node::keys::next_key_file;
 use quorate_node::testnet::system_random;
@@ -12,12 +13,12 @@ use quorate_node::transport::Limits;
 use quorate_node::transport::hello::{Answer, Ended};
 use quorate_node::{
     CallResult, Client, ClientConfig, Epochs, NodeConfig, NodeError, SessionSpec, Shutdown,
-    bring_change, run,
+    bring_change, run, unix_ms,
 };
 use quorate_types::machine::Halt;
 use quorate_types::{
-    Change, Committee, CommitteeFile, Epoch, HandOver, HandedOver, Header, Height, Member, Purpose,
-    ReplicaId, SignedChange, SignedHandOver,
+    Change, Committee, CommitteeFile, Epoch, HandOver, HandedOver, HandedOverError, Header, Height,
+    History, Member, Purpose, ReplicaId, SignedChange, SignedHandOver,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -218,6 +220,33 @@ fn a_client_follows_while_it_submits() {
     members.into_iter().for_each(Process::stop);
 }
 
+/// A client falls asleep with operations of which it does not know what became of them, and wakes
+/// three epochs later with the file of the first: it sends them again with the numbers that they
+/// had, and each completes once, as do those that follow.
+#[test]
+fn a_client_that_slept_completes_each_operation_once() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let configs = &cluster.testnet.configs;
+    let members: Vec<Process> = configs.iter().map(|config| Process::start(config)).collect();
+    wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
+    let session = SessionSpec::fresh(new_identity(), ReplicaId(0));
+    // One operation a request, so that those that are sent again are the same requests.
+    let bundling = Bundling::after(Duration::from_millis(1)).at_most(1);
+    let config = ClientConfig::new(Arc::clone(&cluster.committee), vec![session]);
+    let config = ClientConfig { bundling, ..config };
+    expect_served(&Client::connect(&config).unwrap(), 0..8);
+    for protocol in ["sbft", "hotstuff", "jolteon"] {
+        change_protocol(&members, configs, protocol);
+    }
+    let awake = Client::connect(&config).unwrap();
+    expect_served(&awake, 0..24);
+    assert_eq!(awake.history().committee().epoch(), Epoch(4));
+    wait_until("all have executed all, once", || {
+        members.iter().all(|member| member.status("operations") == Some(24.into()))
+    });
+    members.into_iter().for_each(Process::stop);
+}
+
 /// A member may show whatever it likes: what a quorum did not sign is no end of an epoch.
 #[test]
 fn a_client_follows_no_liar() {
@@ -231,6 +260,50 @@ fn a_client_follows_no_liar() {
     expect_served(&client, 0..20);
     assert_eq!(client.history().committee().epoch(), Epoch(1));
     honest.into_iter().for_each(Process::stop);
+}
+
+/// All members' keys have leaked, and somebody ends the epoch with them: a client that knew it in
+/// force long ago does not go on with that and says why, and one that knew it just now does.
+#[test]
+fn all_keys_of_an_epoch_leaked() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let runtime = Runtime::new().unwrap();
+    let end = signed_end(&cluster, &[0, 1, 2, 3], Height(1));
+    let liar = Liar::start(&runtime, &cluster, 0, &end);
+    let client_since = |known_ms| {
+        let history = History::new(Arc::clone(&cluster.committee)).known_at(known_ms);
+        let sessions = vec![SessionSpec::fresh(new_identity(), ReplicaId(0))];
+        Client::connect(&ClientConfig::after(history, sessions)).unwrap()
+    };
+    let now_ms = unix_ms();
+    let day_ms = 86_400_000;
+    let old = client_since(now_ms - 181 * day_ms);
+    wait_until("it says why", || old.outdated().is_some());
+    let (epoch, age_days, period_days) = (Epoch(1), 181, 180);
+    assert_eq!(old.outdated(), Some(HandedOverError::TooOld { epoch, age_days, period_days }));
+    let told = liar.load(Ordering::Relaxed);
+    wait_until("it was shown more than once", || liar.load(Ordering::Relaxed) > told);
+    assert_eq!(old.history().committee().epoch(), Epoch(1));
+    let recent = client_since(now_ms - 179 * day_ms);
+    wait_until("it goes on", || recent.history().committee().epoch() == Epoch(2));
+    assert_eq!(recent.outdated(), None);
+}
+
+/// A validator that begins with a founding file which was out of force long ago is shown how, and
+/// believes nobody: what it was given is as old as that end.
+#[test]
+fn an_end_of_long_ago_is_not_believed() {
+    let cluster = Cluster::prepare(4, Limits::default());
+    let runtime = Runtime::new().unwrap();
+    let proposed_at_ms = unix_ms() - 181 * 86_400_000;
+    let header = Header { height: Height(1), proposed_at_ms, ..Header::default() };
+    let end = signed_end_with(&cluster, &[0, 1, 2, 3], header);
+    let liar = Liar::start(&runtime, &cluster, 0, &end);
+    let host = Process::start(&cluster.testnet.configs[3]);
+    wait_until("it was shown more than once", || liar.load(Ordering::Relaxed) > 2);
+    assert!(host.is_in(1) && !host.thread.is_finished());
+    assert_eq!(host.epochs().epoch(), Epoch(1));
+    host.stop();
 }
 
 /// Who leaked their keys can end an epoch in two ways: a host that is shown both believes neither.
@@ -297,11 +370,16 @@ impl Liar {
     }
 }
 
-/// The end of the first epoch at this height, which these members alone have signed.
+/// The end of the first epoch at this height and now, which these members alone have signed.
 fn signed_end(cluster: &Cluster, signers: &[usize], height: Height) -> HandedOver {
+    let header = Header { height, proposed_at_ms: unix_ms(), ..Header::default() };
+    signed_end_with(cluster, signers, header)
+}
+
+fn signed_end_with(cluster: &Cluster, signers: &[usize], header: Header) -> HandedOver {
     let (committee, configs) = (&cluster.committee, &cluster.testnet.configs);
     let epochs = Epochs::open(&NodeConfig::load(&configs[0]).unwrap()).unwrap();
-    let (header, file) = (Header { height, ..Header::default() }, next_file(&epochs));
+    let file = next_file(&epochs);
     let content = HandOver {
         height: header.height,
         root: header.root(),

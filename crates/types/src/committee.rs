@@ -1,8 +1,8 @@
 //! The committee: who votes, with which keys, and what a quorum of them is.
 
 use crate::{
-    AgreedSettings, Epoch, EpochId, FromState, HandOver, NetworkId, ReplicaId, Scope, Weights,
-    WeightsError,
+    AgreedSettings, Epoch, EpochId, FromState, HandOver, NetworkId, ReplicaId, Scope,
+    TrustingPeriod, Weights, WeightsError,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
@@ -233,6 +233,7 @@ pub struct Committee {
     addresses: Vec<String>,
     weights: Weights,
     voting: Voting,
+    trusting_period: TrustingPeriod,
 }
 
 /// Keys that a committee votes with.
@@ -369,6 +370,7 @@ impl Committee {
             addresses: file.members.iter().map(|m| m.address.clone()).collect(),
             weights,
             voting,
+            trusting_period: TrustingPeriod { days: file.settings.trusting_period_days },
         })
     }
 
@@ -395,6 +397,12 @@ impl Committee {
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// How long its members are believed who say how the epoch ended.
+    #[must_use]
+    pub fn trusting_period(&self) -> TrustingPeriod {
+        self.trusting_period
     }
 
     /// Number of members in the committee.

@@ -3,7 +3,7 @@
 use crate::halt::Halt;
 use crate::{
     Anchor, Committee, CommitteeError, CommitteeFile, Epoch, Header, Rejected, SignedHandOver,
-    bounded,
+    TrustingPeriod, bounded,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
@@ -48,6 +48,23 @@ pub enum HandedOverError {
         /// What is wrong with it.
         reason: CommitteeError,
     },
+    /// Another way into an epoch than the one that is known.
+    #[error("a hand-over to epoch {0} is not the one that is known here: it is of another history")]
+    OtherEnd(Epoch),
+    /// A sound one, by members whose keys are not trusted any more.
+    #[error(
+        "what is known here of epoch {epoch} is {age_days} days old, and its members are trusted for \
+         {period_days} days: they may have lost their keys since, and whoever has these can show \
+         another history. Take the hand-overs since from somebody you trust"
+    )]
+    TooOld {
+        /// Number of the epoch that was to end so.
+        epoch: Epoch,
+        /// Time since the epoch was in force for certain.
+        age_days: u64,
+        /// The network's trusting period.
+        period_days: u64,
+    },
 }
 
 impl HandedOver {
@@ -87,6 +104,27 @@ impl HandedOver {
         }
         let next = ended.load_next(&self.file, content, cache);
         next.map_err(|reason| HandedOverError::File { epoch, reason })
+    }
+
+    /// ★ Checks that members of the epoch that it ends are trusted still by whoever knew the epoch
+    /// in force at `known_ms` last; `None` where somebody vouches for its committee just now.
+    ///
+    /// # Errors
+    /// [`HandedOverError::TooOld`].
+    pub fn check_age(
+        &self,
+        ended: &Committee,
+        known_ms: Option<u64>,
+        now_ms: u64,
+    ) -> Result<(), HandedOverError> {
+        let period = ended.trusting_period();
+        let known_ms = known_ms.unwrap_or(now_ms);
+        let in_force_ms = TrustingPeriod::in_force_ms(known_ms, self.header.proposed_at_ms);
+        if period.covers(in_force_ms, now_ms) {
+            return Ok(());
+        }
+        let age_days = TrustingPeriod::days_between(in_force_ms, now_ms);
+        Err(HandedOverError::TooOld { epoch: ended.epoch(), age_days, period_days: period.days })
     }
 
     /// ★ What a host halts over that finds two ends of one epoch, both checked: more members than

@@ -1,6 +1,6 @@
 //! `quorate evidence`: what validators kept against members that broke a rule, checked offline.
 
-use super::kv::Place;
+use super::proof_place::ProofPlace;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::{Args, Subcommand};
@@ -8,7 +8,6 @@ use quorate_node::evidence::{EvidenceError, EvidenceFile};
 use quorate_node::proof_file::ProofFileError;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Check what proves that members broke a rule, offline.
 #[derive(Debug, Args)]
@@ -19,10 +18,11 @@ pub(crate) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check evidence under a committee's file, and show whom it convicts of what
+    /// Check evidence under the committee of its epoch, and show whom it convicts of what
     ///
-    /// No validator is asked. Exit code 0: all of it holds. 1: some of it proves nothing, and the
-    /// reason is said. 2: a file cannot be read.
+    /// No validator is asked. Evidence of a later epoch than the committee file's needs the
+    /// hand-overs that lead to it. Exit code 0: all of it holds. 1: some of it proves nothing, and
+    /// the reason is said. 2: a file cannot be read.
     Verify(Verify),
 }
 
@@ -32,7 +32,7 @@ struct Verify {
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    files: ProofPlace,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -47,12 +47,12 @@ impl Options {
 
 impl Verify {
     fn run(&self) -> CommandResult {
-        let committee = Arc::new(self.place.load()?);
+        let history = self.files.history()?;
         let mut proven = Vec::new();
-        for path in self.files()? {
+        for path in self.evidence()? {
             let explain = |error| explain(&path, error);
             let file = EvidenceFile::read(&path).map_err(explain)?;
-            file.verify(&committee).map_err(explain)?;
+            file.verify(&history).map_err(explain)?;
             proven.push(file);
         }
         if self.json {
@@ -65,7 +65,7 @@ impl Verify {
 
     /// The files that were named, and those of the folders that were named, in the order of their
     /// names.
-    fn files(&self) -> Result<Vec<PathBuf>, Failure> {
+    fn evidence(&self) -> Result<Vec<PathBuf>, Failure> {
         let mut files = Vec::new();
         for path in &self.paths {
             if path.is_dir() {
@@ -101,9 +101,9 @@ fn describe(proven: &[EvidenceFile]) -> String {
     }
     let lines = proven.iter().map(|file| {
         format!(
-            "It is proven that member r{} broke the rule {}: its key {} signed both\n  \
+            "It is proven that member r{} of epoch {} broke the rule {}: its key {} signed both\n  \
              {}\n  {}",
-            file.member, file.rule, file.identity, file.signed[0], file.signed[1]
+            file.member, file.epoch, file.rule, file.identity, file.signed[0], file.signed[1]
         )
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -15,6 +15,7 @@ use quorate_gateway::{
 };
 use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput};
 use quorate_node::config::load_committee;
+use quorate_node::epochs::{self, read_history};
 use quorate_node::proof_file::ProofFile as _;
 use quorate_node::{LearnerAddress, durable};
 use quorate_types::{Committee, History, ReplicaId};
@@ -58,13 +59,17 @@ pub(crate) struct Options {
     /// there
     #[arg(long = "key", value_name = "FILE", global = true)]
     client_key: Option<PathBuf>,
-    /// Hand-overs from the committee file to the epoch in force: a file, which is read if it is
-    /// there and kept up to date, or a validator's folder of them, which is read
+    /// Hand-overs from the committee file to the epoch in force: a file of your own, which is read
+    /// if it is there and kept up to date, or the folder `epochs` of a validator that you trust
     #[arg(long, value_name = "FILE", global = true)]
     history: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
+
+/// Advice to whoever has files that are older than the trusting period.
+pub(crate) const RENEW: &str = "To go on, copy the folder epochs in the data folder of a validator that you trust beside the \
+     committee file";
 
 /// Path of a committee's file.
 #[derive(Debug, Args)]
@@ -72,7 +77,8 @@ pub(crate) struct Place {
     /// A folder that `quorate testnet` wrote
     #[arg(long, value_name = "FOLDER", default_value = ".", global = true)]
     net: PathBuf,
-    /// A committee file, if it is not `committee.toml` in that folder
+    /// A committee file, if it is not `committee.toml` in that folder. Clients and checks of proofs
+    /// go on from there over the hand-overs in the folder `epochs` beside it, if it is there
     #[arg(long, value_name = "FILE", global = true)]
     committee: Option<PathBuf>,
 }
@@ -84,6 +90,12 @@ impl Place {
 
     pub(crate) fn load(&self) -> Result<Committee, Failure> {
         load_committee(&self.path(), KeyCache::On).map_err(Failure::usage)
+    }
+
+    /// The network's history as far as the files here lead: the committee file, and the hand-overs
+    /// in the folder `epochs` beside it.
+    pub(crate) fn history(&self) -> Result<History, Failure> {
+        read_history(&self.path(), KeyCache::On).map_err(Failure::usage)
     }
 }
 
@@ -215,12 +227,16 @@ impl Options {
         applied.and(kept)
     }
 
-    /// Epochs up to the last that is known here: who founded the network may be gone since.
+    /// Epochs up to the last that is known here: who founded the network may be gone since. What
+    /// this client keeps is its own, and leads on however old it is.
     fn known_epochs(&self) -> Result<History, Failure> {
-        let first = self.place.load()?;
-        let path = self.history.as_deref().filter(|path| path.exists());
-        let steps = path.map(history::read).transpose()?.unwrap_or_default();
-        History::walk(first, &steps, KeyCache::On).map_err(Failure::usage)
+        let history = self.place.history()?;
+        match self.history.as_deref().filter(|path| path.exists()) {
+            Some(kept) => {
+                epochs::go_on(history, history::read(kept)?, kept).map_err(Failure::usage)
+            }
+            None => Ok(history),
+        }
     }
 
     /// Keeps the epochs that the network has gone on to, or that no file has yet.
@@ -432,6 +448,7 @@ fn explain(error: KvError) -> Failure {
         KvError::Call(CallError::Timeout(_)) => Failure::run(format!(
             "{error}. Are more than two thirds of the validators running? See `quorate status`"
         )),
+        KvError::Call(CallError::Outdated(_)) => Failure::run(format!("{error}. {RENEW}")),
         error => Failure::run(error),
     }
 }

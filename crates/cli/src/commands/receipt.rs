@@ -1,16 +1,16 @@
 //! `quorate receipt`: what a client kept to show others, checked offline.
 
-use super::committee::history;
-use super::kv::Place;
+use super::proof_place::ProofPlace;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::{Args, Subcommand};
 use quorate_crypto::KeyCache;
 use quorate_gateway::receipt::{ReceiptError, ReceiptFile};
 use quorate_ledger::kv::{Operation, OutcomeError, Output};
-use quorate_node::config::{load_committee, read_committee_file};
+use quorate_node::config::read_committee_file;
+use quorate_node::epochs::read_history;
 use quorate_node::proof_file::ProofFileError;
-use quorate_types::{Committee, Height, History, Outcome, Receipt, Request};
+use quorate_types::{Height, History, Outcome, Receipt, Request};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -26,9 +26,11 @@ enum Command {
     /// Check a receipt under a network's first committee file, and show what it proves
     ///
     /// No validator is asked. A receipt of a later epoch needs the hand-overs that lead to it, each
-    /// of which is checked. Of a network that goes on from another one's state (--former), receipts
-    /// of the other one count up to the height of that state. Exit code 0: it holds. 1: it proves
-    /// nothing, and the reason is said. 2: a file cannot be read.
+    /// of which is checked. They are followed from a committee file of this machine no older than
+    /// the network's trusting period; from an older one on, the hand-overs from somebody whom you
+    /// trust belong into the folder `epochs` beside it. Of a network that goes on from the state of
+    /// another (--former), receipts of that one count up to the height of that state. Exit code
+    /// 0: it holds. 1: it proves nothing, and the reason is said. 2: a file cannot be read.
     Verify(Verify),
 }
 
@@ -37,11 +39,7 @@ struct Verify {
     /// The receipt, as `quorate kv … --receipt FILE` wrote it
     file: PathBuf,
     #[command(flatten)]
-    place: Place,
-    /// Hand-overs from the committee file's epoch to the receipt's or a later one: a file, or the
-    /// folder `epochs` in a validator's data folder
-    #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
+    files: ProofPlace,
     /// The committee file that founded the network from whose state this one goes on: for a receipt
     /// of that one. --history is then of that one, too
     #[arg(long, value_name = "GENESIS")]
@@ -60,8 +58,8 @@ impl Options {
 
 impl Verify {
     fn run(&self) -> CommandResult {
-        let (first, until) = self.first()?;
-        let history = self.history(first)?;
+        let (trusted, until) = self.trusted()?;
+        let history = self.files.follow(trusted)?;
         let file = ReceiptFile::read(&self.file).map_err(explain)?;
         let receipt = file.verify(&history).map_err(explain)?;
         if let Some(until) = until.filter(|until| file.height > until.0) {
@@ -69,7 +67,7 @@ impl Verify {
                 "the receipt holds in its own network, at height {}; {} goes on from height {}, and \
                  has nothing of what came later",
                 file.height,
-                self.place.path().display(),
+                self.files.place.path().display(),
                 until.0
             )));
         }
@@ -81,24 +79,21 @@ impl Verify {
         Ok(())
     }
 
-    /// The committee that the receipt's network began with, and the last height that counts.
-    fn first(&self) -> Result<(Committee, Option<Height>), Failure> {
-        let Some(path) = &self.former else { return Ok((self.place.load()?, None)) };
-        let founding = read_committee_file(&self.place.path()).map_err(Failure::usage)?;
-        let former = load_committee(path, KeyCache::On).map_err(Failure::usage)?;
+    /// What the files here say of the receipt's network, and the last height that counts.
+    fn trusted(&self) -> Result<(History, Option<Height>), Failure> {
+        let Some(path) = &self.former else { return Ok((self.files.place.history()?, None)) };
+        let founding = read_committee_file(&self.files.place.path()).map_err(Failure::usage)?;
+        let former = read_history(path, KeyCache::On).map_err(Failure::usage)?;
         match founding.from_state {
-            Some(from) if from.network == former.network() => Ok((former, Some(from.height))),
+            Some(from) if from.network == former.committee().network() => {
+                Ok((former, Some(from.height)))
+            }
             _ => Err(Failure::usage(format!(
                 "{} does not go on from the network of {}",
-                self.place.path().display(),
+                self.files.place.path().display(),
                 path.display()
             ))),
         }
-    }
-
-    fn history(&self, first: Committee) -> Result<History, Failure> {
-        let steps = self.history.as_deref().map(history::read).transpose()?;
-        History::walk(first, &steps.unwrap_or_default(), KeyCache::On).map_err(Failure::run)
     }
 }
 

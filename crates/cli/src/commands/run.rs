@@ -6,7 +6,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase, secret};
 use clap::Args;
 use quorate_crypto::IdentitySecret;
-use quorate_gateway::ethereum::{Ethereum, EthereumConfig, EthereumError};
+use quorate_gateway::ethereum::{Description, Ethereum, EthereumConfig, EthereumError, Run};
 use quorate_gateway::rest::{Access, Gateway, GatewayConfig, GatewayError, RestLimits};
 use quorate_lab::{NoGenesis, ServiceKind};
 use quorate_ledger::evm::Genesis;
@@ -192,13 +192,13 @@ impl Options {
             end_with_parent(shutdown.clone());
         }
         let mut is_first = true;
-        let mut kept = None;
+        let mut kept: Option<Door> = None;
         loop {
             let built = service.build(genesis.cloned()).map_err(Failure::usage)?;
             let validator = self.start_validator(config, &keyring, built).map_err(fail)?;
             let (identity, rules) = (Arc::clone(&identity), rules.clone());
             let gateway = match (kept.take(), genesis) {
-                (Some(gateway), _) => Some(Door::beside(gateway, &validator)),
+                (Some(door), _) => Some(door.begin_run(&validator)),
                 (None, Some(genesis)) => {
                     start_ethereum(config, &validator, (identity, rules), genesis.clone())?
                 }
@@ -214,7 +214,7 @@ impl Options {
             }
             match validator.wait(&shutdown).map_err(fail)? {
                 Ending::Stopped => return Ok(()),
-                Ending::NextEpoch => kept = gateway.and_then(Door::into_next_epoch),
+                Ending::NextEpoch => kept = gateway.inspect(Door::end_run),
             }
         }
     }
@@ -228,7 +228,7 @@ impl Options {
         (identity, rules): (Arc<IdentitySecret>, DoorRules),
     ) -> Result<Option<Door>, Failure> {
         let Some(address) = config.gateway.clone() else { return Ok(None) };
-        let history = beside.epochs().history().clone();
+        let history = beside.history();
         let is_learner = !history.committee().contains(beside.id());
         let learner = is_learner.then(|| LearnerAddress {
             identity: identity.public(),
@@ -363,27 +363,34 @@ fn start_ethereum(
     (identity, rules): (Arc<IdentitySecret>, DoorRules),
     genesis: Genesis,
 ) -> Result<Option<Door>, Failure> {
-    let (Some(address), Some(reading)) = (config.gateway.clone(), beside.reading()) else {
+    let (Some(address), Some(run)) = (config.gateway.clone(), run_of(beside)) else {
         return Ok(None);
     };
-    let history = beside.epochs().history().clone();
-    let is_learner = !history.committee().contains(beside.id());
     let settings = EthereumConfig {
         address,
-        history,
-        first: if is_learner { ReplicaId(0) } else { beside.id() },
+        history: beside.history(),
         vouching: identity,
-        protocol: config.replica.protocol.to_string(),
         genesis: Arc::new(genesis),
         connections: ConnectionLimits::of(beside.descriptors().gateway),
         rules,
         cut: beside.shown().metrics.cut_counter(CUT_REASON),
     };
-    let started = Ethereum::start(&settings, reading.clone()).map_err(|error| match error {
+    let started = Ethereum::start(&settings, &run).map_err(|error| match error {
         EthereumError::Listen { .. } => Failure::usage(error),
         EthereumError::Threads(_) | EthereumError::Client(_) => Failure::run(error),
     });
     started.map(|ethereum| Some(Door::Ethereum(ethereum)))
+}
+
+/// Run of a validator for JSON-RPC to read, where its service has a reader.
+fn run_of(validator: &Validator) -> Option<Run> {
+    let epochs = validator.epochs();
+    let is_learner = !epochs.committee().contains(validator.id());
+    let description = Description {
+        protocol: epochs.file().settings.protocol.clone(),
+        validator: if is_learner { ReplicaId(0) } else { validator.id() },
+    };
+    Some(Run { reading: validator.reading()?.clone(), description })
 }
 
 /// Gateway beside a validator, which serves applications until it is dropped.
@@ -393,20 +400,28 @@ enum Door {
 }
 
 impl Door {
-    /// What serves on while the validator beside it goes on to the next epoch: the REST gateway,
-    /// which follows its network as every client does. JSON-RPC reads the state of one run of the
-    /// validator, and ends with it.
-    fn into_next_epoch(self) -> Option<Gateway> {
+    /// Serves on while the validator beside it goes on to the next epoch, and leaves its state to
+    /// that: the REST gateway, which follows its network as every client does, has none of it.
+    fn end_run(&self) {
         match self {
-            Self::Rest(gateway) => Some(gateway),
-            Self::Ethereum(_) => None,
+            Self::Rest(_) => {}
+            Self::Ethereum(ethereum) => ethereum.end_run(),
         }
     }
 
     /// The gateway beside the validator's next run, whose metrics show it.
-    fn beside(gateway: Gateway, validator: &Validator) -> Self {
-        gateway.count_cuts_with(validator.shown().metrics.cut_counter(CUT_REASON));
-        Self::Rest(gateway)
+    fn begin_run(self, validator: &Validator) -> Self {
+        let cut = validator.shown().metrics.cut_counter(CUT_REASON);
+        match &self {
+            Self::Rest(gateway) => gateway.count_cuts_with(cut),
+            Self::Ethereum(ethereum) => {
+                ethereum.count_cuts_with(cut);
+                if let Some(run) = run_of(validator) {
+                    ethereum.begin_run(run);
+                }
+            }
+        }
+        self
     }
 
     fn address(&self) -> SocketAddr {

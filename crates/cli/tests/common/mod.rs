@@ -42,6 +42,15 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
+/// Copies the files of a folder into another, which is made.
+pub(crate) fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("a file").path();
+        std::fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("copied");
+    }
+}
+
 /// Runs a command that must succeed, and reads the JSON object that it prints.
 pub(crate) fn json(arguments: &[&str]) -> Value {
     let output = quorate(arguments);

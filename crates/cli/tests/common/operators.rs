@@ -1,6 +1,6 @@
 //! Operators who change a testnet's committee by their commands.
 
-use super::{quorate, stderr, text};
+use super::{copy_all, quorate, stderr, stdout, text};
 use std::path::{Path, PathBuf};
 
 /// Operators of the members in force, with the folder that `quorate testnet` wrote.
@@ -8,7 +8,7 @@ pub(crate) struct Operators {
     folder: PathBuf,
     /// Key file of each.
     keys: Vec<PathBuf>,
-    /// Hand-overs to the epoch in force, once there was one.
+    /// Hand-overs to the epoch that the last change ends, where there are some.
     history: Option<PathBuf>,
     epoch: u64,
 }
@@ -33,6 +33,7 @@ impl Operators {
     /// The same with these key files of all members of the next epoch, in their order.
     pub(crate) fn change_to(&mut self, options: &[&str], next: Vec<PathBuf>) {
         let change = self.folder.join(format!("change-{}.toml", self.epoch));
+        self.keep_history();
         self.run("draft", &[&["--out", text(&change)], options].concat());
         for key in &self.keys {
             self.run("sign", &[text(&change), "--key", text(key)]);
@@ -42,13 +43,33 @@ impl Operators {
             self.run("accept", &[text(&change), "--key", text(key), "--executed", "1"]);
         }
         self.run("submit", &[text(&change)]);
-        self.history = Some(self.keys[0].with_file_name("data").join("epochs"));
         self.epoch += 1;
     }
 
     /// The members in force keep their keys in files of this name from now on.
     pub(crate) fn keys_are(&mut self, configs: &[PathBuf], name: &str) {
         self.keys = configs.iter().map(|config| config.with_file_name(name)).collect();
+    }
+
+    /// Copies the hand-overs as they are before the next change.
+    fn keep_history(&mut self) {
+        let kept = self.keys[0].with_file_name("data").join("epochs");
+        if self.epoch > 1 {
+            let copy = self.folder.join(format!("epochs-to-{}", self.epoch));
+            copy_all(&kept, &copy);
+            self.history = Some(copy);
+        }
+    }
+
+    /// Waits until all are in the epoch that the last change begins.
+    pub(crate) fn watch(&self) {
+        let change = self.folder.join(format!("change-{}.toml", self.epoch - 1));
+        let mut watch = vec!["committee", "watch", text(&change), "--net", text(&self.folder)];
+        watch.extend(self.history.iter().flat_map(|history| ["--history", text(history)]));
+        let watched = quorate(&[&watch[..], &["--timeout", "60"]].concat());
+        assert!(watched.status.success(), "{}", stderr(&watched));
+        let last = format!("All are in epoch {}.\n", self.epoch);
+        assert!(stdout(&watched).ends_with(&last), "{}", stdout(&watched));
     }
 
     /// Number of the epoch in force, or to come.

@@ -1,7 +1,9 @@
 use super::*;
 use crate::Settings;
-use crate::testing::{config, vote};
+use crate::testing::{config, history_to, vote};
 use quorate_consensus as consensus;
+use quorate_crypto::mutants::{Mutant, assert_noticed};
+use quorate_types::Epoch;
 
 const LIAR: ReplicaId = ReplicaId(1);
 
@@ -76,4 +78,30 @@ fn the_first_evidence_of_a_member_and_rule_is_kept() {
     assert_eq!(log.occupancy(4).map(|one| (one.entries, one.bound)), [(1, 4 * 3), (1, 4)]);
     assert_eq!(log.since(&before).count(), 0);
     assert_eq!(log.since(&EvidenceLog::default()).count(), 1);
+}
+
+/// ★ What a member signed in one epoch is evidence in that one alone, though the same members with
+/// the same keys serve in the next.
+fn check_evidence_counts_in_its_epoch() {
+    let history = history_to(&[0, 1, 2, 3]);
+    let evidence = votes((5, 1), (5, 2)).expect("they conflict");
+    let check = |epoch| {
+        let committee = history.committee_of(Epoch(epoch))?;
+        let verifier = crate::Verifier::new(Arc::clone(committee), &Settings::default());
+        Some(evidence.check(verifier.consensus()))
+    };
+    let refused = Rejected::BadSignature("a statement of the receiver");
+    assert_eq!(check(1), Some(Ok(Rule::DoubleVote)));
+    assert_eq!(check(2), Some(Err(refused)));
+    assert_eq!(check(3), None);
+}
+
+#[test]
+fn evidence_counts_in_its_epoch() {
+    check_evidence_counts_in_its_epoch();
+}
+
+#[test]
+fn evidence_of_another_epoch_is_noticed() {
+    assert_noticed(Mutant::ProofOfAnyEpoch, check_evidence_counts_in_its_epoch);
 }

@@ -1,13 +1,14 @@
 //! A validator's chain as handlers read it.
 
+use super::beside::Beside;
 use super::error::{Failure, internal, invalid, not_found, reading};
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use borsh::BorshDeserialize;
 use quorate_ledger::evm::{Account, BlockAt, FoundBlock, FoundLog, LogFilter, Query};
-use quorate_node::Reading;
 use quorate_types::Height;
+use std::sync::Arc;
 
 /// Most addresses and topics that a filter names.
 const NAMED_MAX: usize = 1_000;
@@ -15,7 +16,7 @@ const NAMED_MAX: usize = 1_000;
 /// Queries of the validator's own state.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
-    pub(super) reading: Reading,
+    pub(super) beside: Arc<Beside>,
 }
 
 impl Chain {
@@ -30,13 +31,14 @@ impl Chain {
         at: Option<Height>,
         query: &Query,
     ) -> Result<T, Failure> {
-        let answer = self.reading.query(at, &query.encode()).map_err(reading)?;
+        let answer = self.beside.read(|reading| reading.query(at, &query.encode()))?;
+        let answer = answer.map_err(reading)?;
         T::try_from_slice(&answer).map_err(internal)
     }
 
     /// Newest height that is executed here.
     pub(super) fn newest(&self) -> u64 {
-        self.reading.heights().borrow().0
+        self.beside.newest().0
     }
 
     /// The height that a name means.

@@ -7,7 +7,7 @@ use super::pool::Pool;
 use crate::Connection;
 use alloy_primitives::U64;
 use quorate_ledger::evm::Genesis;
-use quorate_types::{Height, ReplicaId};
+use quorate_types::Height;
 use std::sync::Arc;
 
 /// State of a server, shared by its methods and subscriptions.
@@ -17,15 +17,7 @@ pub(super) struct Context {
     pub(super) pool: Arc<Pool>,
     pub(super) genesis: Arc<Genesis>,
     pub(super) filters: Filters,
-    pub(super) description: Description,
     pub(super) connection: Connection,
-}
-
-/// Description that a validator gives of itself.
-#[derive(Clone, Debug)]
-pub(super) struct Description {
-    pub(super) protocol: String,
-    pub(super) validator: ReplicaId,
 }
 
 impl Context {

@@ -17,6 +17,9 @@ const SERVER_ERROR: i32 = -32_000;
 /// Code of an error that names something absent.
 const NOT_FOUND: i32 = -32_001;
 
+/// Code of an error that passes: there is no state to read for a moment.
+const UNAVAILABLE: i32 = -32_002;
+
 /// The machine reverted; the data say why.
 const REVERTED: i32 = 3;
 
@@ -30,6 +33,16 @@ pub(super) fn server(reason: impl ToString) -> Failure {
 
 pub(super) fn not_found(reason: impl ToString) -> Failure {
     Failure::owned::<()>(NOT_FOUND, reason.to_string(), None)
+}
+
+pub(super) fn between_runs() -> Failure {
+    let text = "the validator goes on to its network's next epoch: try again in a moment";
+    Failure::owned::<()>(UNAVAILABLE, text, None)
+}
+
+/// Returns `true` for [`between_runs`].
+pub(super) fn passes(failure: &Failure) -> bool {
+    failure.code() == UNAVAILABLE
 }
 
 pub(super) fn internal(reason: impl ToString) -> Failure {

@@ -74,6 +74,15 @@ impl Filters {
     pub(super) fn changes(&self, chain: &Chain, number: U64) -> Result<Value, Failure> {
         let newest = chain.newest();
         let Polled { what, seen, .. } = self.take(number, newest)?;
+        let changes = Self::between(chain, what, (seen, newest));
+        if changes.is_err() {
+            self.put_back(number, seen);
+        }
+        changes
+    }
+
+    /// Blocks or logs after the first of two heights, up to the second.
+    fn between(chain: &Chain, what: What, (seen, newest): (u64, u64)) -> Result<Value, Failure> {
         match what {
             What::Blocks => hashes(chain, seen + 1, newest),
             What::Logs(options) => match chain.filter(&options)? {
@@ -97,6 +106,13 @@ impl Filters {
         let What::Logs(filter) = known.ok_or_else(unknown)?.what else { return Err(unknown()) };
         let filter = chain.filter(&filter)?.ok_or_else(unknown)?;
         json(&convert::logs(&chain.logs(filter)?))
+    }
+
+    /// Has the next call report again what came after this height.
+    fn put_back(&self, number: U64, seen: u64) {
+        if let Some(filter) = self.0.lock().filters.get_mut(&number.to()) {
+            filter.seen = filter.seen.min(seen);
+        }
     }
 
     fn take(&self, number: U64, newest: u64) -> Result<Polled, Failure> {

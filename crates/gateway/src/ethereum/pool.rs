@@ -7,7 +7,7 @@
 //! nobody answered) is sent again.
 
 use super::chain::Chain;
-use super::error::{Failure, invalid, server};
+use super::error::{Failure, invalid, passes, server};
 use crate::{CallError, Completed, Connection};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::map::B256HashMap;
@@ -189,6 +189,8 @@ impl Pool {
                 self.content.lock().prune_below(sender, account.nonce);
                 self.advance(sender, account.nonce);
             }
+            // The first height of the next run leads here again.
+            Err(error) if passes(&error) => {}
             Err(error) => tracing::warn!(%error, "the state cannot be read"),
         }
     }
@@ -196,7 +198,7 @@ impl Pool {
     /// Looks at those that wait for others or for the state, each time that a height is executed;
     /// for ever.
     pub(super) async fn follow(self: Arc<Self>) {
-        let mut heights = self.chain.reading.heights();
+        let mut heights = self.chain.beside.heights();
         while heights.changed().await.is_ok() {
             let senders = self.content.lock().unsettled();
             if senders.is_empty() {

@@ -1,7 +1,8 @@
 //! Methods of the committee's own: certificates of blocks, proofs, and receipts that stand alone.
 
 use super::arguments::Arguments;
-use super::context::{Context, Description};
+use super::beside::Description;
+use super::context::Context;
 use super::error::{Failure, internal, invalid, server};
 use crate::receipt::ReceiptFile;
 use alloy_eips::BlockId;
@@ -36,7 +37,7 @@ fn hex_of(digest: &Digest) -> B256 {
 }
 
 fn describe(context: &Context) -> Value {
-    let Description { protocol, validator } = &context.description;
+    let Description { protocol, validator } = context.chain.beside.description();
     let history = context.connection.history();
     let committee = history.committee();
     let member = |id: ReplicaId| {
@@ -63,7 +64,8 @@ fn describe(context: &Context) -> Value {
 /// otherwise); null where this validator has none, or has pruned it.
 fn certificate(context: &Context, height: U64) -> Result<Value, Failure> {
     let height = context.executed(height)?;
-    let Some(certificate) = context.chain.reading.certificate(height) else {
+    let Some(certificate) = context.chain.beside.read(|reading| reading.certificate(height))?
+    else {
         return Ok(Value::Null);
     };
     let found = context.chain.block(BlockAt::Height(height.0), false)?;

@@ -3,7 +3,7 @@
 use super::chain::Chain;
 use super::context::Context;
 use super::convert;
-use super::error::{Failure, internal, invalid};
+use super::error::{Failure, internal, invalid, passes};
 use alloy_rpc_types_eth::Filter;
 use alloy_rpc_types_eth::pubsub::SubscriptionKind;
 use jsonrpsee::core::{RegisterMethodError, SubscriptionResult};
@@ -80,16 +80,20 @@ fn topic(params: &Params<'_>, chain: &Chain) -> Result<Topic, Failure> {
 }
 
 /// Sends every block after `seen` in order, until the subscriber is gone. One that reads slowly
-/// gets them late, and delays nobody else.
+/// gets them late, and delays nobody else. Over the end of an epoch it waits for the next run.
 async fn notify(chain: &Chain, topic: &Topic, mut seen: u64, sink: &SubscriptionSink) {
-    let mut heights = chain.reading.heights();
+    let mut heights = chain.beside.heights();
     loop {
         let newest = heights.borrow_and_update().0;
         while seen < newest {
-            seen += 1;
-            let (chain, topic) = (chain.clone(), topic.clone());
-            let found = tokio::task::spawn_blocking(move || messages(&chain, &topic, seen)).await;
-            let Ok(Ok(messages)) = found else { return };
+            let (chain, topic, next) = (chain.clone(), topic.clone(), seen + 1);
+            let found = tokio::task::spawn_blocking(move || messages(&chain, &topic, next)).await;
+            let messages = match found {
+                Ok(Ok(messages)) => messages,
+                Ok(Err(failure)) if passes(&failure) => break,
+                Ok(Err(_)) | Err(_) => return,
+            };
+            seen = next;
             for message in messages {
                 if sink.send(message).await.is_err() {
                     return;

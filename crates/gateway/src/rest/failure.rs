@@ -133,7 +133,9 @@ impl From<CallError> for Failure {
         let status = match error {
             CallError::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
             CallError::DiskFull(_) => StatusCode::INSUFFICIENT_STORAGE,
-            CallError::Timeout(_) | CallError::CutOff(_) => StatusCode::GATEWAY_TIMEOUT,
+            CallError::Timeout(_) | CallError::CutOff(_) | CallError::Outdated(_) => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
             CallError::NotAdmitted(_) => StatusCode::FORBIDDEN,
             CallError::Unanswered(_) | CallError::TurnedAway(_) => StatusCode::BAD_GATEWAY,
             CallError::Ended => StatusCode::SERVICE_UNAVAILABLE,

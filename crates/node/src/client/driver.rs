@@ -3,12 +3,12 @@
 use super::links::{Heard, Links, Shown, Wiring};
 use super::{Completion, Current, Operations, Submission};
 use crate::NodeError;
-use crate::clock::Clock;
+use crate::clock::{Clock, unix_ms};
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, select};
 use quorate_crypto::KeyCache;
-use quorate_engine::{ClientConfig, Message, Session, SessionEffect, SessionEvent};
-use quorate_types::{History, Machine, ReplicaId, Time};
+use quorate_engine::{CallResult, ClientConfig, Message, Session, SessionEffect, SessionEvent};
+use quorate_types::{HandedOverError, History, Machine, ReplicaId, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +28,8 @@ pub(super) struct Driver {
     links: Links,
     /// Who showed a false end of this epoch.
     liars: BTreeSet<ReplicaId>,
+    /// Last time at which this epoch was in force for certain.
+    known_ms: u64,
     current: Arc<ArcSwap<Current>>,
     completed: Sender<Completion>,
     clock: Clock,
@@ -42,6 +44,7 @@ impl Driver {
     ) -> Self {
         let config = Arc::new(config.clone());
         let count = config.sessions.len();
+        let known_ms = config.history.known_ms().unwrap_or_else(unix_ms);
         let session = |index| Session::new(Arc::clone(&config), index);
         Self {
             sessions: (0..count).map(session).collect(),
@@ -50,6 +53,7 @@ impl Driver {
             wiring,
             links,
             liars: BTreeSet::new(),
+            known_ms,
             current,
             completed,
             clock: Clock::start(),
@@ -94,11 +98,16 @@ impl Driver {
         }
     }
 
-    /// ★ Nobody is believed: what a quorum of this epoch did not sign is no end of it.
+    /// ★ Nobody is believed: what a quorum of this epoch did not sign is no end of it, nor is what
+    /// its members sign when their keys are not trusted any more.
     fn check(&mut self, (member, step): Shown) -> Option<History> {
-        let mut history = History::clone(&self.config.history);
-        match history.append(step, KeyCache::On) {
+        let mut history = History::clone(&self.config.history).known_at(self.known_ms);
+        match history.follow(step, unix_ms(), KeyCache::On) {
             Ok(()) => Some(history),
+            Err(error @ HandedOverError::TooOld { .. }) => {
+                self.become_outdated(error);
+                None
+            }
             Err(error) => {
                 if self.liars.insert(member) {
                     tracing::warn!(%member, %error, "a member shows a false end of this epoch");
@@ -106,6 +115,17 @@ impl Driver {
                 None
             }
         }
+    }
+
+    /// Lets callers know why this epoch is the last one that the client reaches.
+    fn become_outdated(&self, reason: HandedOverError) {
+        let current = self.current.load();
+        if current.outdated.as_ref() == Some(&reason) {
+            return;
+        }
+        tracing::warn!(error = %reason, "an end of this epoch is not believed");
+        let outdated = Some(reason);
+        self.current.store(Arc::new(Current { outdated, ..Current::clone(&current) }));
     }
 
     /// Goes on with the committee in force after this history. Whatever can fail does so before
@@ -121,7 +141,8 @@ impl Driver {
             *due = Some(now);
         }
         let (history, ups) = (Arc::clone(&config.history), links.ups());
-        self.current.store(Arc::new(Current { history, ups }));
+        self.known_ms = history.known_ms().unwrap_or_else(unix_ms);
+        self.current.store(Arc::new(Current { history, ups, outdated: None }));
         (self.config, self.links) = (config, links);
         self.liars.clear();
         Ok(())
@@ -154,6 +175,7 @@ impl Driver {
 
     fn apply_effects(&mut self) {
         let at = Instant::now();
+        let mut is_answered = false;
         for (session, machine) in self.sessions.iter_mut().enumerate() {
             let outboxes = &self.links.outboxes[session];
             while let Some(effect) = machine.poll() {
@@ -171,11 +193,24 @@ impl Driver {
                         outboxes[to.index()].push(Message::Query(query).frame());
                     }
                     SessionEffect::Return { tag, result } => {
+                        is_answered |= matches!(result, CallResult::Completed(_));
                         // Fails only when the client has ended.
                         let _ = self.completed.send(Completion { session, tag, at, result });
                     }
                 }
             }
+        }
+        if is_answered {
+            self.hear_from_the_epoch();
+        }
+    }
+
+    /// Members of this epoch have just executed something. Whoever is not trusted any more says
+    /// nothing by that.
+    fn hear_from_the_epoch(&mut self) {
+        let now_ms = unix_ms();
+        if self.config.committee().trusting_period().covers(self.known_ms, now_ms) {
+            self.known_ms = now_ms;
         }
     }
 

@@ -747,9 +747,9 @@ const SETTINGS: &[Field] = &[
         "trusting_period_days",
         "days",
         (1, NO_BOUND),
-        "Days for which members' keys are trusted after the last height that a validator knows of their \
-         epoch. One that slept longer takes no hand-over from peers, which may have old keys that leaked: it \
-         needs hand-overs from a source that its operator trusts.",
+        "Days for which members' keys are trusted after the last time at which a validator, a learner or a \
+         client knew their epoch in force. Who slept longer takes no hand-over from members, whose old \
+         keys may have leaked: it needs hand-overs from a source that its owner trusts.",
     ),
     for_comparisons(choice(
         "proposal_key",

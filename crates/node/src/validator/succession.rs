@@ -10,6 +10,7 @@
 
 use super::origin::Origin;
 use crate::NodeError;
+use crate::clock::unix_ms;
 use crate::epochs::Epochs;
 use crate::http::Shown;
 use crate::machine::ShownStatus;
@@ -18,15 +19,14 @@ use crate::transport::hello::{Hello, TurnedAway};
 use crate::transport::outbound::{OnLater, dial};
 use crate::transport::{Limits, Network};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, IdentitySecret, KeyCache};
 use quorate_engine::host::leaving::{self, AtTheEnd, Stay};
 use quorate_types::machine::Halt;
-use quorate_types::{Committee, HandedOver, Header, Height, Lane, ReplicaId};
+use quorate_types::{Committee, HandedOver, Header, Height, History, Lane, ReplicaId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// Time between two rounds of asking the next members whether they have begun.
@@ -51,7 +51,6 @@ pub(super) type ShownEnd = (ReplicaId, Box<HandedOver>);
 pub(super) struct Succession {
     epochs: Arc<Epochs>,
     identity: IdentitySecret,
-    /// Since when what is known here of the epoch is known.
     trust: Trust,
     network: Arc<Network>,
     /// View timeout: how long the own replica may take once others have gone on.
@@ -72,9 +71,8 @@ pub(super) struct Succession {
     must_not_stop: Arc<AtomicBool>,
 }
 
-/// ★ For how long what members of the epoch say about its end is believed.
+/// What is known of the epoch in force, which decides for how long its members are believed.
 struct Trust {
-    days: u64,
     /// Time and height of the last that an earlier run knew; `None` for a host that begins with the
     /// founding file, which its operator just gave it.
     known: Option<(u64, Height)>,
@@ -87,26 +85,16 @@ impl Trust {
         let begun = start.follows().then(|| *start.header());
         let last = last.copied().into_iter().chain(begun).max_by_key(|header| header.height);
         let known = last.map(|header| (header.proposed_at_ms, header.height));
-        Self { days: origin.config.trusting_period_days, known, status }
+        Self { known, status }
     }
 
-    /// Returns `true` within the period; and where this run has executed something, which tells
-    /// that it was with the committee just now.
-    fn holds(&self, now_ms: u64) -> bool {
-        let Some((known_ms, height)) = self.known else { return true };
+    /// Last time at which the epoch was in force for certain. That is now where this run has
+    /// executed something, which tells that it is with the committee.
+    fn known_ms(&self, now_ms: u64) -> Option<u64> {
+        let (known_ms, height) = self.known?;
         let is_current = self.status.load().executed > height;
-        is_current || is_within(self.days, known_ms, now_ms)
+        Some(if is_current { now_ms } else { known_ms })
     }
-}
-
-fn is_within(days: u64, known_ms: u64, now_ms: u64) -> bool {
-    let period_ms = days.saturating_mul(24 * 60 * 60 * 1_000);
-    now_ms.saturating_sub(known_ms) <= period_ms || mutants::active(Mutant::TrustForEver)
-}
-
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The next epoch's members, of whom a quorum must have begun it before this host leaves.
@@ -140,6 +128,13 @@ impl Succession {
 
     pub(super) fn epochs(&self) -> &Arc<Epochs> {
         &self.epochs
+    }
+
+    /// The history of the network for a client in this process, which trusts it as this host does.
+    pub(super) fn history(&self) -> History {
+        let history = self.epochs.history().clone();
+        let known_ms = self.trust.known_ms(unix_ms());
+        known_ms.into_iter().fold(history, History::known_at)
     }
 
     /// Where the execution says that the own replica has handed over.
@@ -185,19 +180,20 @@ impl Succession {
         if self.knows(&step) || self.liars.contains(&member) {
             return Ok(());
         }
-        if !self.trust.holds(unix_ms()) {
-            tracing::warn!(
-                %member,
-                trusting_period_days = self.trust.days,
-                "what is known here of this epoch is older than the trusting period: members of long ago \
-                 may have lost their keys. Put the hand-overs since, from a source that you trust, into \
-                 the folder epochs of data_dir, and start again"
-            );
-            return Ok(());
-        }
         if let Err(error) = self.epochs.check(&step) {
             self.liars.insert(member);
             tracing::warn!(%member, %error, "a member shows a false end of this epoch");
+            return Ok(());
+        }
+        let now_ms = unix_ms();
+        let known_ms = self.trust.known_ms(now_ms);
+        if let Err(error) = step.check_age(self.epochs.committee(), known_ms, now_ms) {
+            tracing::warn!(
+                %member,
+                %error,
+                "an end of this epoch is not believed. Put the hand-overs into the folder epochs of \
+                 data_dir, and start again"
+            );
             return Ok(());
         }
         tracing::info!(%member, %next, "a member is in a later epoch");

@@ -44,9 +44,13 @@ fn header(height: u64) -> Header {
 
 /// End of an epoch of this committee, signed by these members.
 fn step(ended: &Committee, height: u64, signers: &[u16]) -> HandedOver {
-    let (header, file) = (header(height), file_of(ended.epoch().0 + 1));
+    step_with(ended, header(height), signers)
+}
+
+fn step_with(ended: &Committee, header: Header, signers: &[u16]) -> HandedOver {
+    let file = file_of(ended.epoch().0 + 1);
     let content = HandOver {
-        height: Height(height),
+        height: header.height,
         stop: BlockId(hash(b"stop")),
         root: header.root(),
         file: file.digest(),
@@ -118,4 +122,102 @@ fn a_false_step_leaves_the_epoch_in_force() {
     assert_eq!((history.committee().epoch(), history.steps().len()), (Epoch(1), 0));
     assert_eq!(append(&mut history, sound), Ok(()));
     assert_eq!((history.committee().epoch(), history.steps().len()), (Epoch(2), 1));
+}
+
+const DAY_MS: u64 = 86_400_000;
+
+/// An end of the first epoch that a quorum of it signed, which says that it ended at this time.
+fn end_at(time_ms: u64) -> HandedOver {
+    step_with(&genesis(), Header { proposed_at_ms: time_ms, ..header(9) }, &[0, 1, 2])
+}
+
+/// ★ All keys of an epoch may leak once nobody guards them. Within the trusting period their word
+/// is taken, as their owners' is; beyond it whoever shows an end of their epoch is refused,
+/// whatever time it says that it ended at.
+fn check_leaked_keys_end_no_epoch() {
+    let now_ms = 1_000 * DAY_MS;
+    let ago_ms = |days| now_ms - days * DAY_MS;
+    let too_old =
+        |age_days| Err(HandedOverError::TooOld { epoch: Epoch(1), age_days, period_days: 180 });
+    let cases = [
+        // Known in force, said to have ended.
+        (Some(0), 0, Ok(())),
+        (Some(180), 0, Ok(())),
+        (Some(181), 0, too_old(181)),
+        (Some(900), 180, too_old(900)),
+        // Nobody says of the founding file that it was in force when it was fetched.
+        (None, 180, Ok(())),
+        (None, 181, too_old(181)),
+        (Some(3), 700, too_old(700)),
+    ];
+    for (known, ended, expected) in cases {
+        let history = History::new(genesis().into());
+        let mut history = known.map(ago_ms).into_iter().fold(history, History::known_at);
+        let followed = history.follow(end_at(ago_ms(ended)), now_ms, KeyCache::Off);
+        assert_eq!(followed, expected, "known in force {known:?}, ended {ended} days ago");
+        assert_eq!(history.committees().len(), if expected.is_ok() { 2 } else { 1 });
+    }
+}
+
+#[test]
+fn leaked_keys_end_no_epoch() {
+    check_leaked_keys_end_no_epoch();
+}
+
+#[test]
+fn leaked_keys_without_a_period_are_noticed() {
+    assert_noticed(Mutant::TrustForEver, check_leaked_keys_end_no_epoch);
+}
+
+#[test]
+fn the_word_of_leaked_keys_about_the_time_is_noticed() {
+    assert_noticed(Mutant::TrustShownTime, check_leaked_keys_end_no_epoch);
+}
+
+/// Steps from a source that is trusted are taken whatever their age, and the last of them says when
+/// its epoch was in force: from there the period counts anew.
+#[test]
+fn a_newer_history_leads_on() {
+    let now_ms = 1_000 * DAY_MS;
+    let mut history = History::new(genesis().into()).known_at(now_ms - 900 * DAY_MS);
+    append(&mut history, end_at(now_ms - 100 * DAY_MS)).expect("a sound step");
+    assert_eq!(history.known_ms(), Some(now_ms - 100 * DAY_MS));
+    let last = Header { proposed_at_ms: now_ms - DAY_MS, ..header(20) };
+    let shown = step_with(history.committee(), last, &[0, 1, 2]);
+    let late = history.follow(shown.clone(), now_ms + 81 * DAY_MS, KeyCache::Off);
+    let (epoch, age_days) = (Epoch(2), 181);
+    assert_eq!(late, Err(HandedOverError::TooOld { epoch, age_days, period_days: 180 }));
+    assert_eq!(history.follow(shown, now_ms + 80 * DAY_MS, KeyCache::Off), Ok(()));
+    assert_eq!(history.known_ms(), Some(now_ms - DAY_MS));
+}
+
+/// A false signature is said to be one, however old the file is: who shows it lies.
+#[test]
+fn signatures_are_checked_before_ages() {
+    let mut history = History::new(genesis().into()).known_at(0);
+    let few = step(&genesis(), 9, &[0, 1]);
+    let (epoch, reason) = (Epoch(1), Rejected::BelowThreshold);
+    let refused = history.follow(few, 1_000 * DAY_MS, KeyCache::Off);
+    assert_eq!(refused, Err(HandedOverError::Signatures { epoch, reason }));
+}
+
+/// Steps that are shown go on from those that are known, whichever of them they begin with, and
+/// never beside them.
+#[test]
+fn what_is_shown_goes_on_from_what_is_known() {
+    let all = history();
+    let follow_all = |known: &[HandedOver], shown: Vec<HandedOver>| {
+        let mut history = History::walk(genesis(), known, KeyCache::Off).expect("sound steps");
+        history.follow_all(shown, DAY_MS, KeyCache::Off).map(|()| history.steps().to_vec())
+    };
+    for known in 0..=2 {
+        let known = &all.steps()[..known];
+        assert_eq!(follow_all(known, all.steps().to_vec()), Ok(all.steps().to_vec()));
+        let fork = end_at(DAY_MS);
+        let expected = match known {
+            [] => Ok(vec![fork.clone()]),
+            _ => Err(HandedOverError::OtherEnd(Epoch(2))),
+        };
+        assert_eq!(follow_all(known, vec![fork]), expected);
+    }
 }
