@@ -155,6 +155,8 @@ pub enum Mutant {
     FormerStateUnproven,
     /// Epochs: a member signs in an epoch what a height of the one before came to.
     SignFormerHeight,
+    /// Epochs: a program executes by a version of the rules that it lacks.
+    ExecuteByLackedVersion,
     /// Epochs: old keys are trusted for ever.
     TrustForEver,
     /// A certificate of another height or root counts for the state that it lies beside.

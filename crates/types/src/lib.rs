@@ -31,6 +31,7 @@ pub mod sign;
 pub mod signed_hand_over;
 pub mod snapshot;
 pub mod verified;
+pub mod versions;
 pub mod voucher;
 pub mod weights;
 
@@ -56,5 +57,6 @@ pub use sign::{Kind, Scope};
 pub use signed_hand_over::SignedHandOver;
 pub use snapshot::Manifest;
 pub use verified::{Peer, Rejected, Verified, Verify};
+pub use versions::{LacksVersion, Versions, put_in_force};
 pub use voucher::Voucher;
 pub use weights::{Weights, WeightsError, WeightsWarning};
