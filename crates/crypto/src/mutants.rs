@@ -157,6 +157,8 @@ pub enum Mutant {
     SignFormerHeight,
     /// Epochs: a program executes by a version of the rules that it lacks.
     ExecuteByLackedVersion,
+    /// Epochs: a threshold key goes on while others hold its shares.
+    GroupKeyKept,
     /// Epochs: old keys are trusted for ever.
     TrustForEver,
     /// A certificate of another height or root counts for the state that it lies beside.
