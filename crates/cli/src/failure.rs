@@ -13,7 +13,9 @@ Exit codes:
      start it again before somebody has read why
   4  the disk failed, is full or is damaged. Do not start it again before
      somebody has looked at the disk
-  5  nothing is wrong, but there are warnings (config check)";
+  5  nothing is wrong, but there are warnings (config check)
+  6  this program lacks the version that the committee executes by. Nothing
+     is lost: install a newer one and start it again";
 
 /// Failure of a command, with the reason.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) enum Failure {
     Halted(String),
     /// The disk failed: starting it again is no remedy.
     Disk(String),
+    /// The program lacks the version that the committee executes by.
+    LacksVersion(String),
     /// The output has said what is wrong already.
     Reported(Code),
 }
@@ -63,6 +67,7 @@ impl Failure {
             Self::Run(text) => (1, text),
             Self::Halted(text) => (3, text),
             Self::Disk(text) => (4, text),
+            Self::LacksVersion(text) => (6, text),
             Self::Reported(code) => return ExitCode::from(code as u8),
         };
         eprintln!("error: {text}");

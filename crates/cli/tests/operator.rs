@@ -278,7 +278,7 @@ fn every_command_for_operators_is_understood() {
 #[test]
 fn the_unit_does_not_restart_what_must_not_be() {
     let unit = include_str!("../../../packaging/systemd/quorate@.service");
-    assert!(unit.lines().any(|line| line == "RestartPreventExitStatus=2 3 4"));
+    assert!(unit.lines().any(|line| line == "RestartPreventExitStatus=2 3 4 6"));
     let help = stdout(&quorate(&["--help"]));
     for code in ["  2  the options or files are wrong", "  3  safety", "  4  the disk failed"] {
         assert!(help.contains(code), "{help}");

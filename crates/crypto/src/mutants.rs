@@ -157,6 +157,10 @@ pub enum Mutant {
     FormerStateUnproven,
     /// Epochs: a member signs in an epoch what a height of the one before came to.
     SignFormerHeight,
+    /// Epochs: a program executes by a version of the rules that it lacks.
+    ExecuteByLackedVersion,
+    /// Epochs: a threshold key goes on while others hold its shares.
+    GroupKeyKept,
     /// Epochs: old keys are trusted for ever.
     TrustForEver,
     /// Epochs: members are believed when they say that their epoch ended just now.

@@ -3,7 +3,7 @@
 use quorate_ledger::evm::{Evm, Genesis};
 use quorate_ledger::kv::Kv;
 use quorate_ledger::{Noop, OrderedLog};
-use quorate_types::Service;
+use quorate_types::{Service, Versions};
 use std::fmt;
 use std::str::FromStr;
 
@@ -43,6 +43,17 @@ impl ServiceKind {
             Self::Kv => Box::new(Kv::default()),
             Self::Evm => Box::new(Evm::new(genesis.ok_or(NoGenesis)?)),
         })
+    }
+
+    /// Versions of its rules that the program has.
+    #[must_use]
+    pub fn versions(self) -> Versions {
+        match self {
+            Self::Log => OrderedLog::VERSIONS,
+            Self::Noop => Noop::VERSIONS,
+            Self::Kv => Kv::VERSIONS,
+            Self::Evm => Evm::VERSIONS,
+        }
     }
 
     /// Default of answering its clients with certificates: where they can prove something with

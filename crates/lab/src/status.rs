@@ -1,6 +1,7 @@
 //! Asking validators how they are.
 
 use crate::http;
+use quorate_types::Versions;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::thread;
@@ -125,6 +126,9 @@ pub struct StartedWith {
     pub learner: bool,
     /// `true` if it may vote.
     pub signs: bool,
+    /// Versions of what is executed that its program has; a program from before there were several
+    /// says nothing.
+    pub execution_versions: Option<Versions>,
 }
 
 /// What other members have told a validator of its own signatures.

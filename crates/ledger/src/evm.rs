@@ -51,6 +51,7 @@ use execution::{Candidate, Environment, ExecutedBlock};
 use history::Meta;
 use query::EvmReader;
 use quorate_crypto::{Digest, hash_parts};
+use quorate_types::Versions;
 use quorate_types::service::{
     Admission, BlockContext, Operation, Outcome, Preparation, Proven, Reader, Service, State,
     StateError,
@@ -73,6 +74,8 @@ pub struct Evm {
 impl Evm {
     /// Name of the service in a configuration file.
     pub const NAME: &'static str = "evm";
+    /// Versions of its rules that are here.
+    pub const VERSIONS: Versions = Versions::FIRST;
 
     /// A ledger that begins with this.
     #[must_use]
@@ -122,6 +125,10 @@ impl Evm {
 impl Service for Evm {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn versions(&self) -> Versions {
+        Self::VERSIONS
     }
 
     fn genesis(&mut self, state: &mut dyn State) -> Result<(), StateError> {

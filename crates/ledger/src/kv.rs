@@ -30,6 +30,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use changes::Changes;
 use quorate_crypto::Digest;
+use quorate_types::Versions;
 use quorate_types::service::{
     self, Admission, BlockContext, KeyRange, Outcome, Proven, Service, State, StateError,
 };
@@ -81,6 +82,8 @@ pub struct Kv {
 impl Kv {
     /// Name of the service in a configuration file.
     pub const NAME: &'static str = "kv";
+    /// Versions of its rules that are here.
+    pub const VERSIONS: Versions = Versions::FIRST;
 
     /// Number of keys that the state holds.
     #[must_use]
@@ -127,6 +130,10 @@ impl Kv {
 impl Service for Kv {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn versions(&self) -> Versions {
+        Self::VERSIONS
     }
 
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {

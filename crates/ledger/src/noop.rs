@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use quorate_crypto::Digest;
+use quorate_types::Versions;
 use quorate_types::service::{
     Admission, BlockContext, Operation, Outcome, Service, State, StateError,
 };
@@ -15,11 +16,17 @@ pub struct Noop;
 impl Noop {
     /// Name of the service in a configuration file.
     pub const NAME: &'static str = "noop";
+    /// Versions of its rules that are here.
+    pub const VERSIONS: Versions = Versions::FIRST;
 }
 
 impl Service for Noop {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn versions(&self) -> Versions {
+        Self::VERSIONS
     }
 
     fn admit(&self, _: Operation<'_>) -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use quorate_crypto::{Digest, PartsHasher, hash_parts};
+use quorate_types::Versions;
 use quorate_types::service::{
     Admission, BlockContext, Operation, Outcome, Service, State, StateError,
 };
@@ -59,6 +60,8 @@ pub struct OrderedLog;
 impl OrderedLog {
     /// Name of the service in a configuration file.
     pub const NAME: &'static str = "ordered-log";
+    /// Versions of its rules that are here.
+    pub const VERSIONS: Versions = Versions::FIRST;
     /// Most bytes in one operation.
     pub const OPERATION_BYTES_MAX: usize = 64 * 1024;
 
@@ -91,6 +94,10 @@ impl OrderedLog {
 impl Service for OrderedLog {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn versions(&self) -> Versions {
+        Self::VERSIONS
     }
 
     fn admit(&self, operation: Operation<'_>) -> Result<(), String> {

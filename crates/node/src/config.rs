@@ -26,7 +26,7 @@ pub mod fields;
 pub mod names;
 mod template;
 
-pub(crate) use agreed::{HostCheck, genesis_digest};
+pub(crate) use agreed::{HostCheck, UPGRADE, genesis_digest};
 pub use agreed::{check_next_host, read_committee_file};
 
 /// Configuration of one validator, and what its committee file says of settings.
@@ -101,6 +101,9 @@ pub struct NodeConfig {
     /// Digest of the genesis file, if the service has one. All members agree on it.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub genesis_digest: Option<String>,
+    /// Version of the rules by which the service executes. All members agree on it.
+    #[serde(skip_deserializing, default = "default_execution_version")]
+    pub execution_version: u64,
     /// Days for which members' keys are trusted after the last that is known of their epoch. All
     /// members agree on it.
     #[serde(skip_deserializing, default = "default_trusting_period")]
@@ -175,6 +178,10 @@ fn default_retention() -> u64 {
 
 fn default_service() -> String {
     "ordered-log".into()
+}
+
+fn default_execution_version() -> u64 {
+    AgreedSettings::default().execution_version
 }
 
 fn default_trusting_period() -> u64 {
@@ -370,6 +377,7 @@ impl NodeConfig {
             comparison: false,
             service: default_service(),
             genesis_digest: None,
+            execution_version: default_execution_version(),
             trusting_period_days: default_trusting_period(),
             genesis: None,
             follow_only: false,
@@ -469,6 +477,12 @@ impl NodeConfig {
             "it must be at least 1048576",
         )?;
         check(!self.service.is_empty(), "service", &"empty", "name the replicated service")?;
+        check(
+            self.execution_version > 0,
+            "execution_version",
+            &self.execution_version,
+            "it must be at least 1",
+        )?;
         check(
             self.trusting_period_days > 0,
             "trusting_period_days",

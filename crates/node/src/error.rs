@@ -1,13 +1,14 @@
 //! Errors that stop a validator or a client.
 
 use crate::ConfigError;
+use crate::config::UPGRADE;
 use crate::descriptors::TooFewDescriptors;
 use crate::http_tls::HttpTlsError;
 use crate::payments::AuthorityConfigError;
 use quorate_crypto::{KeyFileError, PassphraseError};
 use quorate_storage::StorageError;
 use quorate_types::machine::Halt;
-use quorate_types::{HandedOverError, Height, NetworkId, ReplicaId};
+use quorate_types::{HandedOverError, Height, LacksVersion, NetworkId, ReplicaId};
 use std::io;
 use std::path::PathBuf;
 
@@ -81,6 +82,9 @@ pub enum NodeError {
         /// Service that the program provides.
         provided: String,
     },
+    /// The program lacks the version that the service executes by in the epoch in force.
+    #[error("{0}: {UPGRADE}. Nothing is lost: it goes on from its disk")]
+    LacksVersion(#[from] LacksVersion),
     /// A service that is never asked whom it admits.
     #[error(
         "the configuration says clients = \"service\", and the service '{0}' is not asked ahead of the order: say \"open\" or \"listed\", or give it an `admission`"

@@ -19,7 +19,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use quorate_engine::{GivenUp, Status, WitnessState};
 use quorate_storage::{Room, RoomFigures, RoomLevel};
-use quorate_types::{Height, ReplicaId};
+use quorate_types::{Height, ReplicaId, Versions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -97,6 +97,10 @@ pub struct Summary {
     pub quorum: u64,
     /// Name of the replicated service.
     pub service: String,
+    /// Version of the rules by which it executes.
+    pub execution_version: u64,
+    /// Those that this program has.
+    pub execution_versions: Versions,
     /// Failures that a vote survives.
     pub durability: String,
     /// The ordering protocol and its settings.

@@ -23,9 +23,10 @@ pub use proofs::ProofOutlet;
 pub(crate) use proofs::StateProofs;
 pub use state_file::StateFile;
 
+use crate::config::UPGRADE;
 use crate::{ConfigError, NodeError};
 use quorate_storage::StorageError;
-use quorate_types::{CommitteeError, ExportedStateError, FromState, Height};
+use quorate_types::{CommitteeError, ExportedStateError, FromState, Height, LacksVersion};
 use std::io;
 use std::path::PathBuf;
 
@@ -33,6 +34,9 @@ use std::path::PathBuf;
 /// operator.
 #[derive(Debug, thiserror::Error)]
 pub enum RescueError {
+    /// The program lacks the version by which the state was executed, or is to be.
+    #[error("{0}: {UPGRADE}")]
+    LacksVersion(#[from] LacksVersion),
     /// No validator had its data there.
     #[error("{folder} has no snapshots: it is no validator's data folder, or none was ever taken (`snapshot_every`)", folder = .0.display())]
     NoSnapshots(PathBuf),

@@ -164,10 +164,10 @@ impl Validator {
     pub fn start_with_keys(
         config: &NodeConfig,
         keyring: &Keyring,
-        service: Box<dyn Service>,
+        mut service: Box<dyn Service>,
         limits: Limits,
     ) -> Result<Self, NodeError> {
-        let origin = Origin::load(config, keyring, service.as_ref())?;
+        let origin = Origin::load(config, keyring, service.as_mut())?;
         let started = Self::start_from(&origin, service, limits);
         started.map_err(|error| set_state_aside(&config.data_dir, error))
     }
@@ -180,10 +180,10 @@ impl Validator {
     pub fn start_lying(
         config: &NodeConfig,
         keyring: &Keyring,
-        service: Box<dyn Service>,
+        mut service: Box<dyn Service>,
         voice: crate::liar::Voice,
     ) -> Result<Self, NodeError> {
-        let origin = Origin::load(config, keyring, service.as_ref())?;
+        let origin = Origin::load(config, keyring, service.as_mut())?;
         let origin = Origin { voice: Some(voice), ..origin };
         Self::start_from(&origin, service, Limits::default())
     }

@@ -1,6 +1,8 @@
 //! Real validators from one epoch of their network to the next, each in a process that goes on.
 
 mod common;
+#[path = "epochs/versions.rs"]
+mod versions;
 
 use bytes::Bytes;
 use common::{Cluster, TIMEOUT, new_identity, wait_until};
@@ -18,7 +20,7 @@ use quorate_node::{
 use quorate_types::machine::Halt;
 use quorate_types::{
     Change, Committee, CommitteeFile, Epoch, HandOver, HandedOver, HandedOverError, Header, Height,
-    History, Member, Purpose, ReplicaId, SignedChange, SignedHandOver,
+    History, Member, Purpose, ReplicaId, Service, SignedChange, SignedHandOver,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -41,10 +43,18 @@ struct Process {
 
 impl Process {
     fn start(config: &Path) -> Self {
+        Self::start_program(config, || Box::new(Noop))
+    }
+
+    /// The process of a program that has this service.
+    fn start_program(
+        config: &Path,
+        service: impl Fn() -> Box<dyn Service> + Send + 'static,
+    ) -> Self {
         let config = NodeConfig::load(config).unwrap();
         let shutdown = Shutdown::new();
         let (own, stopping) = (config.clone(), shutdown.clone());
-        let serve = move || run(&own, || Box::new(Noop), &stopping);
+        let serve = move || run(&own, service, &stopping);
         Self { config, shutdown, thread: std::thread::spawn(serve) }
     }
 
@@ -588,12 +598,18 @@ fn a_change_that_no_validator_could_run_with_is_refused() {
     let members: Vec<Process> = configs.iter().map(|config| Process::start(config)).collect();
     wait_until("all serve", || members.iter().all(|member| member.is_in(1)));
     let epochs = members[0].epochs();
-    let spoils: [fn(&mut CommitteeFile); 3] = [
+    let spoils: [fn(&mut CommitteeFile); 4] = [
         |file| file.settings.service = "kv".into(),
         |file| file.settings.clients = "nobody".into(),
         |file| file.settings.truncation = "off".into(),
+        |file| file.settings.execution_version = 0,
     ];
-    let reasons = ["'service' and 'genesis_digest' stay as they are", "clients", "'truncation'"];
+    let reasons = [
+        "'service' and 'genesis_digest' stay as they are",
+        "clients",
+        "'truncation'",
+        "'execution_version' is 0, and version 1 executed before: it never goes back",
+    ];
     for (spoil, reason) in spoils.into_iter().zip(reasons) {
         let mut file = next_file(&epochs);
         spoil(&mut file);

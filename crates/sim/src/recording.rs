@@ -4,7 +4,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::Digest;
 use quorate_types::service::{BlockContext, State, StateError};
-use quorate_types::{ClientId, Operation, Outcome, Service};
+use quorate_types::{ClientId, Operation, Outcome, Service, Versions};
 use std::sync::Arc;
 
 /// An operation as the service saw it.
@@ -42,6 +42,14 @@ impl RecordingService {
 impl Service for RecordingService {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn versions(&self) -> Versions {
+        self.inner.versions()
+    }
+
+    fn execute_by(&mut self, version: u64) {
+        self.inner.execute_by(version);
     }
 
     fn admit(&self, operation: Operation<'_>) -> Result<(), String> {

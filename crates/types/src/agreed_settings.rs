@@ -23,6 +23,9 @@ pub struct AgreedSettings {
     /// file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub genesis_digest: Option<String>,
+    /// Version of the rules by which the service executes: what would bring the same block to
+    /// another root is another version ([`Versions`](crate::Versions)).
+    pub execution_version: u64,
     /// Clients that are let in: `open`, `listed` or `service`.
     pub clients: String,
     /// Name of the protocol that orders.
@@ -76,6 +79,7 @@ impl Default for AgreedSettings {
         Self {
             service: "ordered-log".into(),
             genesis_digest: None,
+            execution_version: 1,
             clients: "open".into(),
             protocol: "jolteon".into(),
             leader_reputation: true,
@@ -115,10 +119,11 @@ impl AgreedSettings {
         Self::default().values().into_iter().map(|(name, _)| name).collect()
     }
 
-    fn values(&self) -> [(&'static str, String); 14] {
+    fn values(&self) -> [(&'static str, String); 15] {
         let Self {
             service,
             genesis_digest,
+            execution_version,
             clients,
             protocol,
             leader_reputation,
@@ -135,6 +140,7 @@ impl AgreedSettings {
         [
             ("service", service.clone()),
             ("genesis_digest", genesis_digest.clone().unwrap_or_default()),
+            ("execution_version", execution_version.to_string()),
             ("clients", clients.clone()),
             ("protocol", protocol.clone()),
             ("leader_reputation", leader_reputation.to_string()),
@@ -158,6 +164,7 @@ impl AgreedSettings {
         match name {
             "service" => self.service = value,
             "genesis_digest" => self.genesis_digest = Some(value),
+            "execution_version" => self.execution_version = parse(name, &value)?,
             "clients" => self.clients = value,
             "protocol" => self.protocol = value,
             "leader_reputation" => self.leader_reputation = parse(name, &value)?,

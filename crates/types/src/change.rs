@@ -11,7 +11,7 @@ use crate::{Epoch, HandOver, Height, Kind, NetworkId, ReplicaId, bounded, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
-    Bitmap, Digest, IdentitySecret, KeyCache, Share, Signature, VotingSecret, hash_parts,
+    Bitmap, Digest, IdentitySecret, KeyCache, Share, Sharing, Signature, VotingSecret, hash_parts,
 };
 
 /// What is to change, and when.
@@ -71,6 +71,13 @@ pub enum ChangeError {
     /// The next file does not follow the one in force, or is none.
     #[error("the next committee file: {0}")]
     File(#[from] CommitteeError),
+    /// Former holders of shares would sign for the next epoch.
+    #[error(
+        "the next committee file: its {0} group's key is one of the committee's whose epoch ends, and \
+         the shares of that were held otherwise, so that former holders could sign for the next epoch: \
+         its members generate keys of their own (`quorate keys dkg --next`)"
+    )]
+    GroupKept(Sharing),
     /// Members could not run under the settings of the next file.
     #[error("the next committee file: {0}")]
     Settings(String),
@@ -202,7 +209,7 @@ impl Change {
     }
 
     /// Checks what can be checked without signatures: the epoch that it ends, and that the next
-    /// one's file follows and is sound. Returns the next committee as it will be but for its
+    /// one's file follows, is sound, and shares no key with others (★). Returns the next committee as it will be but for its
     /// epoch's id, which nothing has before the epoch began.
     ///
     /// # Errors
@@ -210,7 +217,11 @@ impl Change {
     pub fn check(&self, ends: &Committee) -> Result<Committee, ChangeError> {
         self.check_place(ends)?;
         let begins = HandOver { file: self.file.digest(), ..HandOver::default() };
-        Ok(ends.load_next(&self.file, &begins, KeyCache::Off)?)
+        let next = ends.load_next(&self.file, &begins, KeyCache::Off)?;
+        match next.group_kept_from(ends) {
+            Some(sharing) => Err(ChangeError::GroupKept(sharing)),
+            None => Ok(next),
+        }
     }
 
     /// Checks all of that which looks at no key of the next committee.

@@ -242,7 +242,16 @@ enum Voting {
     /// One key a member, for every purpose.
     One(Arc<dyn Scheme>),
     /// Shares of a secret for each threshold.
-    Shared(BySharing<Arc<dyn Scheme>>),
+    Shared(SharedKeys),
+}
+
+/// Threshold keys of a committee.
+#[derive(Clone, Debug)]
+struct SharedKeys {
+    schemes: BySharing<Arc<dyn Scheme>>,
+    groups: BySharing<VotingKey>,
+    /// Public shares, by their holders' indices.
+    shares: Vec<VotingKey>,
 }
 
 /// Worth nothing outside the simulator, which compiles it in.
@@ -492,7 +501,7 @@ impl Committee {
     pub fn scheme(&self, purpose: Purpose) -> (Arc<dyn Scheme>, u64) {
         let scheme = match &self.voting {
             Voting::One(scheme) => scheme,
-            Voting::Shared(schemes) => schemes.get(purpose.sharing()),
+            Voting::Shared(keys) => keys.schemes.get(purpose.sharing()),
         };
         (Arc::clone(scheme), purpose.threshold(&self.weights))
     }
@@ -502,7 +511,7 @@ impl Committee {
     pub fn scheme_kind(&self) -> SchemeKind {
         match &self.voting {
             Voting::One(scheme) => scheme.kind(),
-            Voting::Shared(schemes) => schemes.slow.kind(),
+            Voting::Shared(keys) => keys.schemes.slow.kind(),
         }
     }
 
@@ -511,6 +520,24 @@ impl Committee {
     #[must_use]
     pub fn splits_keys(&self) -> bool {
         matches!(self.voting, Voting::Shared(_))
+    }
+
+    /// ★ The sharing whose group key is one of a former committee's too, unless the same members
+    /// hold the same shares: whoever held others would sign for this committee with them.
+    #[must_use]
+    pub fn group_kept_from(&self, former: &Self) -> Option<Sharing> {
+        let (Voting::Shared(own), Voting::Shared(before)) = (&self.voting, &former.voting) else {
+            return None;
+        };
+        let holders_stay = self.identities == former.identities && own.shares == before.shares;
+        if holders_stay && own.groups == before.groups || mutants::active(Mutant::GroupKeyKept) {
+            return None;
+        }
+        let is_kept = |sharing: &Sharing| {
+            let key = own.groups.get(*sharing);
+            Sharing::ALL.into_iter().any(|other| before.groups.get(other) == key)
+        };
+        Sharing::ALL.into_iter().find(is_kept)
     }
 
     /// Number of shares that make a certificate of each sharing of threshold keys, if this
@@ -659,7 +686,8 @@ fn load_voting(
             let thresholds = sharing_thresholds(weights).ok_or(CommitteeError::Unweighted)?;
             let groups = BySharing::try_from_fn(|sharing| parse_group(sharing, groups))?;
             let keys: Vec<VotingKey> = keys.iter().map(|(key, _)| key.clone()).collect();
-            Ok(Voting::Shared(threshold_schemes(&keys, &groups, &thresholds)?))
+            let schemes = threshold_schemes(&keys, &groups, &thresholds)?;
+            Ok(Voting::Shared(SharedKeys { schemes, groups, shares: keys }))
         }
         (_, Some(_)) => Err(CommitteeError::Groups(
             "only threshold keys have groups: leave 'groups' out, or use 'bls-threshold'",

@@ -32,6 +32,7 @@ pub mod signed_hand_over;
 pub mod snapshot;
 pub mod trusting_period;
 pub mod verified;
+pub mod versions;
 pub mod voucher;
 pub mod weights;
 
@@ -58,5 +59,6 @@ pub use signed_hand_over::SignedHandOver;
 pub use snapshot::Manifest;
 pub use trusting_period::TrustingPeriod;
 pub use verified::{Peer, Rejected, Verified, Verify};
+pub use versions::{LacksVersion, Versions, put_in_force};
 pub use voucher::Voucher;
 pub use weights::{Weights, WeightsError, WeightsWarning};

@@ -5,7 +5,7 @@
 //! handed, and commits nothing itself: the executor commits state, client sessions and height
 //! together.
 
-use crate::{ClientId, Height};
+use crate::{ClientId, Height, Versions};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::{Digest, hash};
@@ -179,6 +179,18 @@ pub trait Reader: Send + Sync + std::fmt::Debug {
 pub trait Service: Send {
     /// Its name in configurations and reports.
     fn name(&self) -> &'static str;
+
+    /// Versions of its rules that it has here. A new one comes beside those before, and nothing
+    /// that they make of a block changes ever again.
+    fn versions(&self) -> Versions {
+        Versions::FIRST
+    }
+
+    /// From now on it goes by this one of its versions ([`put_in_force`](crate::put_in_force)):
+    /// told before anything else is asked, and for all that is. The next version comes with the
+    /// next epoch, which has a service of its own that opens the same state: [`Service::root`] of
+    /// what an earlier version left is what it was.
+    fn execute_by(&mut self, _version: u64) {}
 
     /// Fills a state that nothing was ever executed on. The same on every replica.
     ///

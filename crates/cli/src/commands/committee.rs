@@ -8,6 +8,7 @@ mod entry;
 mod found;
 pub(super) mod history;
 pub(super) mod in_force;
+mod installed;
 mod merge;
 mod show;
 mod sign;

@@ -97,6 +97,7 @@ pub(crate) fn fail(error: RescueError) -> Failure {
         | RescueError::Refused { .. }
         | RescueError::OtherRoot { .. }
         | RescueError::OtherState { .. } => Failure::run(error),
+        RescueError::LacksVersion(_) => Failure::LacksVersion(error.to_string()),
         RescueError::Storage(_) => Failure::Disk(error.to_string()),
         error => Failure::usage(error),
     }

@@ -40,6 +40,7 @@ impl Settings {
         let AgreedSettings {
             service: _,
             genesis_digest: _,
+            execution_version: _,
             clients: _,
             trusting_period_days: _,
             protocol,

@@ -53,6 +53,8 @@ pub fn ceremony_committee(generators: &CommitteeFile, label: &str) -> CommitteeF
     let settings = AgreedSettings {
         service: SERVICE.to_owned(),
         genesis_digest: None,
+        // Its own: the file may name one of what the members execute.
+        execution_version: AgreedSettings::default().execution_version,
         // Its steps come from members, each through a client of its own.
         clients: "open".to_owned(),
         execution_certificates: false,

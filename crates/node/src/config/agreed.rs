@@ -4,7 +4,7 @@ use super::fields::{self, AGREED};
 use super::{ConfigError, NodeConfig};
 use quorate_crypto::hash;
 use quorate_engine::{NextFileCheck, UnknownSetting};
-use quorate_types::{AgreedSettings, CommitteeFile};
+use quorate_types::{AgreedSettings, CommitteeFile, Versions};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -19,6 +19,7 @@ impl NodeConfig {
         self.clients = clients;
         self.service.clone_from(&agreed.service);
         self.genesis_digest.clone_from(&agreed.genesis_digest);
+        self.execution_version = agreed.execution_version;
         self.trusting_period_days = agreed.trusting_period_days;
         Ok(())
     }
@@ -29,6 +30,7 @@ impl NodeConfig {
         AgreedSettings {
             service: self.service.clone(),
             genesis_digest: self.genesis_digest.clone(),
+            execution_version: self.execution_version,
             clients: self.clients.to_string(),
             trusting_period_days: self.trusting_period_days,
             ..self.replica.agreed()
@@ -72,6 +74,14 @@ pub fn check_next_host(present: &AgreedSettings, next: &AgreedSettings) -> Resul
                 .to_owned(),
         );
     }
+    // Not whether this program has the version: members that lack it judge as the others do.
+    if next.execution_version < present.execution_version {
+        return Err(format!(
+            "'execution_version' is {}, and version {} executed before: it never goes back, for \
+             rules of an earlier version may not read the state that later ones made",
+            next.execution_version, present.execution_version
+        ));
+    }
     let file = Path::new("committee.toml");
     let mut config = NodeConfig::new(file.to_owned(), PathBuf::new(), PathBuf::new());
     config.agree(present).map_err(|reason| reason.to_string())?;
@@ -82,13 +92,29 @@ pub fn check_next_host(present: &AgreedSettings, next: &AgreedSettings) -> Resul
 
 /// What members of an epoch ask of the next one's file as hosts.
 #[derive(Debug)]
-pub(crate) struct HostCheck(pub(crate) AgreedSettings);
+pub(crate) struct HostCheck {
+    pub(crate) present: AgreedSettings,
+    /// Versions of the service that this program has.
+    pub(crate) versions: Versions,
+}
 
 impl NextFileCheck for HostCheck {
     fn check(&self, next: &CommitteeFile) -> Result<(), String> {
-        check_next_host(&self.0, &next.settings)
+        check_next_host(&self.present, &next.settings)?;
+        let AgreedSettings { service, execution_version, .. } = &next.settings;
+        if let Err(lacks) = self.versions.check(service, *execution_version) {
+            tracing::warn!(
+                epoch = %next.epoch,
+                "a change of the committee waits to be ordered, and in its epoch {lacks}: {UPGRADE}; \
+                 otherwise this validator stops where that epoch begins"
+            );
+        }
+        Ok(())
     }
 }
+
+/// Remedy of who lacks a version.
+pub(crate) const UPGRADE: &str = "install a newer version of the program and start it again";
 
 /// Digest of a genesis file, as a committee file has it.
 pub(crate) fn genesis_digest(text: &str) -> String {

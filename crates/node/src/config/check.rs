@@ -18,7 +18,7 @@ pub use nearest::nearest;
 
 use super::NodeConfig;
 use crate::descriptors::{Demand, Descriptors, limit_at_most};
-use quorate_types::{Committee, CommitteeFile};
+use quorate_types::{Committee, CommitteeFile, Versions};
 use serde::Serialize;
 use source::Source;
 use std::path::{Path, PathBuf};
@@ -96,8 +96,8 @@ struct Facts {
     listen: Option<String>,
 }
 
-/// Says why a name is no service's.
-pub type IsService<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+/// Versions that the program has of the service of a name, or why the name is none's.
+pub type IsService<'a> = &'a dyn Fn(&str) -> Result<Versions, String>;
 
 /// Checks configuration files, each by itself and then against the others. `service` says why a
 /// service's name is refused.

@@ -679,6 +679,14 @@ const SETTINGS: &[Field] = &[
         "Digest of the genesis file of service = \"evm\", which each validator names as `genesis`: BLAKE3 of \
          its bytes, 64 hexadecimal digits. `quorate run` refuses another file, and says what its digest is.",
     ),
+    number(
+        "execution_version",
+        "version",
+        (1, NO_BOUND),
+        "The version of the rules by which the service executes. A validator whose program lacks it does not \
+         start, and one that comes to such an epoch stops at its border (exit code 6). It never goes \
+         back.",
+    ),
     choice(
         "clients",
         &["open", "listed", "service"],

@@ -376,6 +376,7 @@ fn unusual_settings() -> AgreedSettings {
     AgreedSettings {
         service: "kv".into(),
         genesis_digest: Some("0a".repeat(32)),
+        execution_version: 2,
         clients: "listed".into(),
         protocol: "sbft".into(),
         leader_reputation: false,

@@ -6,7 +6,9 @@ use quorate_storage::{
     Executor, ExecutorConfig, MemoryDisk, MemoryStore, Owner, Snapshots, StorageError,
 };
 use quorate_types::machine::{Install, StagedChunk};
-use quorate_types::{CertifiedBy, Committee, CommitteeFile, ExportedState, History, Service};
+use quorate_types::{
+    CertifiedBy, Committee, CommitteeFile, ExportedState, History, Service, put_in_force,
+};
 use std::path::Path;
 
 /// A state that was checked.
@@ -26,8 +28,12 @@ impl CheckedState {
     /// The committee file that was in force last, as far as the file leads from `first`.
     #[must_use]
     pub fn last_file<'a>(&'a self, first: &'a CommitteeFile) -> &'a CommitteeFile {
-        self.state.steps.last().map_or(first, |step| &step.file)
+        last_file(&self.state, first)
     }
+}
+
+fn last_file<'a>(state: &'a ExportedState, first: &'a CommitteeFile) -> &'a CommitteeFile {
+    state.steps.last().map_or(first, |step| &step.file)
 }
 
 /// Checks a file from a network's first committee file on: hand-overs, certificate, every chunk,
@@ -38,7 +44,7 @@ impl CheckedState {
 pub fn check(
     path: &Path,
     first: &CommitteeFile,
-    service: Box<dyn Service>,
+    mut service: Box<dyn Service>,
 ) -> Result<CheckedState, RescueError> {
     let mut file = StateFile::open(path)?;
     let refused = |source| {
@@ -47,6 +53,8 @@ pub fn check(
     };
     let committee = Committee::load(first, KeyCache::On)?;
     let (history, by) = file.state.check(committee, KeyCache::On).map_err(refused)?;
+    let last = last_file(&file.state, first);
+    put_in_force(service.as_mut(), last.settings.execution_version)?;
     let snapshots = Snapshots::open(Box::new(MemoryDisk::new()), &Owner::nobody())?;
     let store = Box::new(MemoryStore::new());
     let (executor, _) = Executor::open(store, service, ExecutorConfig::default())?;

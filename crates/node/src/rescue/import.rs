@@ -6,7 +6,7 @@ use crate::NodeConfig;
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_storage::{DiskStore, Executor, Journal, Owner, RealDisk, Role, Snapshots};
-use quorate_types::{Committee, ExportedState, Service};
+use quorate_types::{Committee, ExportedState, Service, put_in_force};
 use std::path::Path;
 
 /// Puts the state in a file where a validator that never ran begins with it: durably, and the note
@@ -18,7 +18,7 @@ use std::path::Path;
 pub fn import(
     config: &NodeConfig,
     member: IdentityKey,
-    service: Box<dyn Service>,
+    mut service: Box<dyn Service>,
     path: &Path,
 ) -> Result<ExportedState, RescueError> {
     let founding = config.read_committee_file()?;
@@ -35,6 +35,7 @@ pub fn import(
             named: Box::new(from),
         });
     }
+    put_in_force(service.as_mut(), config.execution_version)?;
     refuse_begun(&config.data_dir)?;
     let owner = owner(config, &committee, member);
     let folder = config.data_dir.join("snapshots");

@@ -20,7 +20,7 @@ use quorate_crypto::KeyFile;
 use quorate_engine::{ReplicaConfig, Status, Verifier};
 use quorate_storage::{Owner, Role};
 use quorate_types::service::Admission;
-use quorate_types::{ClientId, Committee, ReplicaId, Service};
+use quorate_types::{ClientId, Committee, ReplicaId, Service, Versions, put_in_force};
 use quorate_wan::Topology;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -41,6 +41,8 @@ pub(super) struct Origin {
     pub(super) cut_links: Option<PathBuf>,
     pub(super) learners: BTreeSet<ClientId>,
     pub(super) clients: Arc<ClientDoor>,
+    /// Versions of the service that this program has.
+    pub(super) versions: Versions,
     pub(super) status_rules: DoorRules,
     #[cfg(feature = "liar")]
     pub(super) voice: Option<crate::liar::Voice>,
@@ -73,7 +75,7 @@ impl Origin {
     pub(super) fn load(
         config: &NodeConfig,
         keyring: &Keyring,
-        service: &dyn Service,
+        service: &mut dyn Service,
     ) -> Result<Self, NodeError> {
         let wall = WallClock::read(Clock::start());
         let epochs = Arc::new(Epochs::open(config)?);
@@ -87,10 +89,13 @@ impl Origin {
                 provided: service.name().to_owned(),
             });
         }
+        put_in_force(service, config.execution_version)?;
+        let versions = service.versions();
+        let present = epochs.file().settings.clone();
         let verifier = Verifier::starting(Arc::clone(&committee), &config.replica, epochs.start())
-            .with_next_file_check(Arc::new(HostCheck(epochs.file().settings.clone())))
+            .with_next_file_check(Arc::new(HostCheck { present, versions }))
             .with_preparation(service.preparation())
-            .with_admission(admission(&config, service)?);
+            .with_admission(admission(&config, &*service)?);
         let clients = Arc::new(ClientDoor::of(&config, &committee)?);
         let emulation = config.topology(committee.size())?;
         let verifier = Arc::new(verifier);
@@ -109,6 +114,7 @@ impl Origin {
             clients,
             status_rules: status_rules(&config)?,
             config,
+            versions,
             #[cfg(feature = "liar")]
             voice: None,
         })
@@ -186,6 +192,8 @@ impl Origin {
                 weight_total: self.committee.weights().total(),
                 quorum: self.committee.quorum(),
                 service: config.service.clone(),
+                execution_version: config.execution_version,
+                execution_versions: self.versions,
                 durability: config.durability.to_string(),
                 replica: config.replica.clone(),
                 signs: stores.signs,

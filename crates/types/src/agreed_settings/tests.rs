@@ -6,6 +6,7 @@ fn unusual() -> AgreedSettings {
     AgreedSettings {
         service: "evm".into(),
         genesis_digest: Some("0a".into()),
+        execution_version: 2,
         clients: "listed".into(),
         protocol: "sbft".into(),
         leader_reputation: false,

@@ -1,3 +1,5 @@
+mod group_keys;
+
 use super::{Acceptance, Approval, Change, ChangeError, SignedChange};
 use crate::committee::tests::file;
 use crate::{

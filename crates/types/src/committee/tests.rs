@@ -195,9 +195,9 @@ fn taking_any_identity_is_noticed() {
     assert_noticed(Mutant::AcceptUnheldIdentity, check_identities_are_held);
 }
 
-/// A committee of four with threshold keys, and its members' secrets.
-fn dealt() -> (CommitteeFile, Vec<VotingSecret>) {
-    let dealing = deal_keys(&Weights::equal(4), &[7; 32]).expect("four members");
+/// A committee of four with threshold keys from this seed, and its members' secrets.
+pub(crate) fn dealt(seed: u8) -> (CommitteeFile, Vec<VotingSecret>) {
+    let dealing = deal_keys(&Weights::equal(4), &[seed; 32]).expect("four members");
     let mut file = file(4);
     file.scheme = "bls-threshold".into();
     file.groups = Some(Groups::from(&dealing.groups));
@@ -220,7 +220,7 @@ fn one_share_for_all_purposes_is_noticed() {
 }
 
 fn check_keys_by_purpose() {
-    let (file, secrets) = dealt();
+    let (file, secrets) = dealt(7);
     let committee = load(&file).expect("a sound dealing");
     assert!(committee.splits_keys());
     let thresholds = [(Purpose::Fast, 4), (Purpose::Vote, 3), (Purpose::Execute, 2)];
@@ -262,7 +262,7 @@ fn bad_groups_are_refused_with_a_reason() {
         }),
     ];
     for (reason, spoil) in cases {
-        let (mut file, _) = dealt();
+        let (mut file, _) = dealt(7);
         spoil(&mut file);
         let found = load(&file).expect_err(reason).to_string();
         assert!(found.starts_with(reason), "'{found}' is not '{reason}'");
@@ -290,7 +290,7 @@ fn the_network_id_covers_names_keys_epoch_and_settings() {
         change(&mut file);
         assert_eq!(file.network_id() != base, changes_it);
     }
-    let (dealt, _) = dealt();
+    let (dealt, _) = dealt(7);
     let mut other = dealt.clone();
     other.groups.as_mut().expect("groups").execution = String::new();
     assert_ne!(dealt.network_id(), other.network_id());
@@ -327,7 +327,7 @@ fn the_digest_covers_everything() {
         change(&mut changed);
         assert_ne!(changed.digest(), file(4).digest(), "{changed:?}");
     }
-    let (dealt, _) = dealt();
+    let (dealt, _) = dealt(7);
     assert_ne!(CommitteeFile { groups: None, ..dealt.clone() }.digest(), dealt.digest());
 }
 

@@ -1,12 +1,12 @@
 //! `quorate committee accept`: a member of the next committee is ready for its place.
 
-use super::{Loaded, OfChange, change_file};
+use super::{Loaded, OfChange, change_file, installed};
 use crate::failure::{CommandResult, Failure};
 use crate::passphrase;
 use clap::Args;
 use quorate_crypto::{KeyFile, PublicKeys};
 use quorate_lab::status::ask;
-use quorate_types::{Height, ReplicaId};
+use quorate_types::{Height, ReplicaId, Versions};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,8 +17,10 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 ///
 /// Every newcomer accepts, and members that are a quorum of the next committee: an epoch that
 /// cannot form would be the end of the service. Who accepts says that its state has come to a
-/// height near the tip, and that its version knows everything that the change asks for. Adds the
-/// acceptance to the file, in the place of an earlier one of this member.
+/// height near the tip, and that everything which the change asks for is installed: a program that
+/// lacks the version of what is executed, here or at the validator that --status names, accepts
+/// nothing (exit code 6). Adds the acceptance to the file, in the place of an earlier one of this
+/// member.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
@@ -32,7 +34,7 @@ pub(super) struct Options {
     /// Height that this member's state has come to: `executed` in its status
     #[arg(long, value_name = "HEIGHT", required_unless_present = "status")]
     executed: Option<u64>,
-    /// Ask the validator whose status is at ADDRESS for that height
+    /// Ask the validator whose status is at ADDRESS for that height, and for its versions
     #[arg(long, value_name = "ADDRESS", conflicts_with = "executed")]
     status: Option<String>,
 }
@@ -40,9 +42,10 @@ pub(super) struct Options {
 impl Options {
     pub(super) fn run(&self) -> CommandResult {
         let mut loaded = self.change.load()?;
+        let (executed, versions) = self.validator()?;
+        installed::check(&loaded.signed.change.file.settings, versions)?;
         let keys = passphrase::open_keys(&self.key, self.passphrase_file.as_deref())?;
         let member = self.place(&loaded, &keys.public())?;
-        let executed = self.executed()?;
         accept(&mut loaded, (member, executed), &keys)?;
         change_file::replace(&self.change.change, &mut loaded.signed)?;
         let path = self.change.change.display();
@@ -72,15 +75,18 @@ impl Options {
         Ok(member)
     }
 
-    fn executed(&self) -> Result<Height, Failure> {
+    /// Height that the member's state has come to, and the versions of what is executed that are
+    /// installed there, if its validator is asked.
+    fn validator(&self) -> Result<(Height, Option<Versions>), Failure> {
         if let Some(height) = self.executed {
-            return Ok(Height(height));
+            return Ok((Height(height), None));
         }
         let address = self.status.as_deref().expect("there is one where there is no height");
         let asked = ask(address.strip_prefix("http://").unwrap_or(address), TIMEOUT);
         let answered = asked
             .map_err(|error| Failure::run(format!("no status came from {address}: {error}")))?;
-        Ok(Height(answered.executed))
+        let versions = answered.config.execution_versions.unwrap_or(Versions::FIRST);
+        Ok((Height(answered.executed), Some(versions)))
     }
 }
 

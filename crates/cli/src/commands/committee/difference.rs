@@ -2,6 +2,7 @@
 
 use super::change_file::NEVER;
 use super::in_force::InForce;
+use super::installed;
 use quorate_node::config::check::Thresholds;
 use quorate_types::change::newcomers;
 use quorate_types::{Change, Committee, CommitteeFile, ReplicaId};
@@ -27,6 +28,8 @@ pub(super) struct Difference {
     after: Thresholds,
     /// Warning about the weights of the next committee.
     caution: Option<String>,
+    /// Version of what is executed that this program lacks.
+    lacks: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,6 +71,7 @@ impl Difference {
             before: thresholds(present),
             after: thresholds(next),
             caution: next.weights().warning().map(|warning| warning.to_string()),
+            lacks: installed::lacks(&change.file.settings).map(|lacks| lacks.to_string()),
         }
     }
 }
@@ -155,7 +159,10 @@ impl fmt::Display for Difference {
             writeln!(f, "  nothing differs but the epoch")?;
         }
         self.write_bounds(f)?;
-        self.caution.iter().try_for_each(|caution| write!(f, "\n\nMind: {caution}."))
+        self.caution.iter().try_for_each(|caution| write!(f, "\n\nMind: {caution}."))?;
+        self.lacks.iter().try_for_each(|lacks| {
+            write!(f, "\n\nMind: {lacks}. Whoever accepts the change installs a newer one first.")
+        })
     }
 }
 

@@ -59,6 +59,10 @@ pub(super) struct Options {
     /// Order by another protocol: short for --set protocol=P
     #[arg(long, value_name = "P")]
     protocol: Option<String>,
+    /// Execute by another version of the service's rules, which only goes up: short for
+    /// --set execution_version=V. Whoever accepts the change has it installed
+    #[arg(long, value_name = "V")]
+    version: Option<u64>,
     /// Vote with another scheme: ed25519, bls or bls-threshold
     #[arg(long, value_name = "S", value_parser = crate::commands::committee_scheme)]
     scheme: Option<SchemeKind>,
@@ -160,6 +164,9 @@ impl Options {
         }
         if let Some(protocol) = &self.protocol {
             file.settings.protocol.clone_from(protocol);
+        }
+        if let Some(version) = self.version {
+            file.settings.execution_version = version;
         }
         if let Some(generated) = generated {
             generated.put_into(&mut file)?;

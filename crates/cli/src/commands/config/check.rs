@@ -33,7 +33,7 @@ impl Options {
             }
         }
         let service = |name: &str| match name.parse::<ServiceKind>() {
-            Ok(_) => Ok(()),
+            Ok(service) => Ok(service.versions()),
             Err(error) => Err(error.to_string()),
         };
         let checked = check(&files, &service);

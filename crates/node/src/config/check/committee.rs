@@ -6,8 +6,10 @@ use super::values::expected;
 use super::{IsService, Notes, addresses};
 use crate::config::agreed::is_each_members;
 use crate::config::fields::{AGREED, COMMITTEE, FieldDefault, Section, is_agreed, local_section};
-use crate::config::{ConfigError, NodeConfig, for_comparisons};
-use quorate_types::{AgreedSettings, Committee, CommitteeError, CommitteeFile, WeightsError};
+use crate::config::{ConfigError, NodeConfig, UPGRADE, for_comparisons};
+use quorate_types::{
+    AgreedSettings, Committee, CommitteeError, CommitteeFile, Versions, WeightsError,
+};
 use toml::{Table, Value};
 
 /// Notes what is wrong with the committee file that a configuration names, and takes over what all
@@ -88,8 +90,19 @@ fn agree(
         // A default clashes with no other default: whatever is refused is in the file.
         assert!(sound.remove(name).is_some(), "the default of '{name}' is refused");
     }
-    if let Err(reason) = service(&config.service) {
-        notes.error(committee.at(AGREED, "service"), format!("'service': {reason}"), "");
+    match service(&config.service) {
+        Ok(versions) => check_version(committee, config, versions, notes),
+        Err(reason) => {
+            notes.error(committee.at(AGREED, "service"), format!("'service': {reason}"), "");
+        }
+    }
+}
+
+/// Notes a version that the program lacks: it does not start with this file.
+fn check_version(committee: &Source, config: &NodeConfig, has: Versions, notes: &mut Notes) {
+    if let Err(lacks) = has.check(&config.service, config.execution_version) {
+        let problem = format!("'execution_version': {lacks}");
+        notes.error(committee.at(AGREED, "execution_version"), problem, UPGRADE);
     }
 }
 

@@ -43,7 +43,7 @@ impl Net {
     fn check_all(&self, members: &[usize]) -> Vec<Checked> {
         let files: Vec<_> = members.iter().map(|index| self.config(*index)).collect();
         check(&files, &|name| match name {
-            "ordered-log" => Ok(()),
+            "ordered-log" => Ok(Versions::FIRST),
             _ => Err(format!("there is no service '{name}'")),
         })
         .into_iter()
@@ -184,7 +184,7 @@ fn missing_fields_and_files_are_named() {
     assert!(findings[0].problem.contains("comittee.toml") && findings[1].problem.contains("key"));
     assert_eq!(findings[0].line, line_of(&file, "committee"));
 
-    let nowhere = check(&[PathBuf::from("/nowhere/config.toml")], &|_| Ok(()));
+    let nowhere = check(&[PathBuf::from("/nowhere/config.toml")], &|_| Ok(Versions::FIRST));
     assert!(one(nowhere[0].findings.clone()).problem.contains("cannot be read"));
 }
 
@@ -343,7 +343,7 @@ fn a_log_that_may_outgrow_its_disk_is_refused() {
     let text = fs::read_to_string(net.config(0)).unwrap();
     let line = text.lines().find(|line| line.starts_with("retention_bytes")).unwrap();
     net.edit(&net.config(0), line, &format!("retention_bytes = {}", i64::MAX));
-    let findings = check(&[net.config(0)], &|_| Ok(())).remove(0).findings;
+    let findings = check(&[net.config(0)], &|_| Ok(Versions::FIRST)).remove(0).findings;
     let about = |finding: &&Finding| finding.line == line_of(&net.config(0), "retention_bytes");
     let finding = findings.iter().find(about).unwrap();
     assert_eq!(finding.severity, Severity::Error);
@@ -464,6 +464,23 @@ fn every_wrong_value_of_an_agreed_setting_is_pointed_at() {
     assert!(findings.iter().all(|found| found.file.ends_with("committee.toml")));
 }
 
+/// The program does not start with a version that it lacks, nor with none.
+#[test]
+fn a_version_that_the_program_lacks_is_pointed_at() {
+    for (version, says) in [
+        ("2", "version 2, and this program has version 1 alone"),
+        ("0", "'execution_version' is 0; it must be at least 1"),
+    ] {
+        let net = Net::new();
+        let committee = &net.testnet.committee;
+        net.edit(committee, "execution_version = 1", &format!("execution_version = {version}"));
+        let found = one(net.check(0));
+        assert!(found.problem.contains(says), "{found:?}");
+        assert_eq!(found.severity, Severity::Error);
+        assert_eq!(found.line, line_of(committee, "execution_version"));
+    }
+}
+
 /// The genesis file has to be the one that all members agreed on.
 #[test]
 fn another_genesis_file_is_refused() {
@@ -471,7 +488,7 @@ fn another_genesis_file_is_refused() {
     let genesis = Some("{}".to_owned());
     let plan = TestnetPlan { host: own_host(), genesis, ..TestnetPlan::default() };
     let testnet = Testnet::create(&place.path().join("net"), &plan).unwrap();
-    let checked = || check(&testnet.configs[..1], &|_| Ok(())).remove(0);
+    let checked = || check(&testnet.configs[..1], &|_| Ok(Versions::FIRST)).remove(0);
     let findings = || without_machine(checked()).findings;
     assert_eq!(findings(), []);
     fs::write(testnet.directory.join("genesis.json"), "{ }").unwrap();
@@ -487,7 +504,7 @@ fn another_genesis_file_is_refused() {
 fn members_of_different_chains_are_told() {
     let (net, other) = (Net::new(), Net::new());
     let files = [net.config(0), other.config(0)];
-    let all = check(&files, &|_| Ok(()));
+    let all = check(&files, &|_| Ok(Versions::FIRST));
     let problems: Vec<_> = all[1].findings.iter().map(|finding| &finding.problem).collect();
     assert!(problems.iter().any(|p| p.contains("another committee file")), "{problems:?}");
 }
