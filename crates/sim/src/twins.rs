@@ -17,7 +17,10 @@
 //! two more decisions everywhere, with all honest members together in one view under an honest
 //! leader (004's theorem of progress).
 
+mod border;
 mod campaign;
+mod disk;
+mod epoch;
 mod ground;
 mod plan;
 mod seat;
@@ -26,7 +29,9 @@ mod world;
 
 pub use campaign::{Campaign, Found, run_plan, run_plans};
 pub use ground::Ground;
-pub use plan::{MACHINES, MEMBERS, Plan, PlanFile, Reach, ViewPlan, is_plan_file};
+pub use plan::{
+    MACHINES, MEMBERS, NextEpoch, Plan, PlanFile, Reach, Successor, ViewPlan, is_plan_file,
+};
 pub use shrink::{PlanSize, ShrunkPlan, shrink_plan};
 pub use world::Outcome;
 

@@ -212,12 +212,12 @@ fn a_planted_mutant_is_found_shrunk_and_replayed() {
 fn a_mutant_found_by_twins_is_shrunk_and_replayed() {
     for mutant in [Mutant::ChainedDoubleVote, Mutant::ChainedNewestFirst] {
         let campaign =
-            run_plans(0..500, 2, Some(mutant), || Ground::of(ProtocolKind::Jolteon), |_| ());
+            run_plans(0..500, 2, Some(mutant), draw, || Ground::of(ProtocolKind::Jolteon), |_| ());
         let found = campaign.found.first().expect("it is noticed");
-        let (drawn, oracle) = (Plan::draw(found.number), found.violation.oracle);
+        let (drawn, oracle) = (&found.plan, found.violation.oracle);
         let ground = Ground::of(ProtocolKind::Jolteon);
-        let shrunk = shrink_plan(&drawn, Some(mutant), oracle, &ground).expect("it fails");
-        let (before, after) = (PlanSize::of(&drawn), PlanSize::of(&shrunk.file.plan));
+        let shrunk = shrink_plan(drawn, Some(mutant), oracle, &ground).expect("it fails");
+        let (before, after) = (PlanSize::of(drawn), PlanSize::of(&shrunk.file.plan));
         assert!(after.views < before.views && after.obstacles < before.obstacles, "{after}");
         let file = PlanFile::from_toml(&shrunk.to_text()).expect("its own file");
         assert_eq!(file, shrunk.file);

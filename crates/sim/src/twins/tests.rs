@@ -7,7 +7,7 @@ fn campaign(count: u64, threads: usize) -> Campaign {
 }
 
 fn campaign_of(protocol: ProtocolKind, count: u64, threads: usize) -> Campaign {
-    run_plans(0..count, threads, None, || Ground::of(protocol), |_| ())
+    run_plans(0..count, threads, None, Plan::draw, || Ground::of(protocol), |_| ())
 }
 
 #[test]
