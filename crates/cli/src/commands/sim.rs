@@ -41,6 +41,8 @@ use std::time::Instant;
     committees that change their members and protocols while they serve\n  \
     quorate sim --twins-scenarios 100000\n                                     \
     protocol machines alone: one member is two, links change each view\n  \
+    quorate sim --twins-scenarios 10000 --changes\n                                     \
+    the same over a change of committee\n  \
     quorate sim --payments --seeds 2000\n                                     \
     payments without consensus: authorities, payers and thieves")]
 pub(crate) struct Options {

@@ -1,65 +1,52 @@
-//! The border between the epochs of a plan: who decided the stop block signs the hand-over, a
-//! quorum's signatures begin the next epoch, and machine by machine goes over, each at its own
-//! time.
-//!
-//! As hosts do it: who has the certificate leaves at once or after a view's time, who is shown it
-//! without having decided leaves after that time. Who is gone answers what is said in the old
-//! epoch with the hand-over, and so does who has begun the new one when somebody has not. A
-//! newcomer asks for it.
+//! What a run with two epochs keeps at the border between them.
 
-use super::disk::Disk;
-use super::epoch::{EpochRun, Place};
-use super::ground::{Ground, TIMEOUT};
+use super::epoch::EpochRun;
+use super::ground::Ground;
 use super::plan::{MACHINES, NextEpoch, Plan};
-use super::world::{Envelope, Frame, World, broken};
-use crate::oracles::{Borders, Observation, Oracles, Violation};
+use crate::oracles::{Borders, Oracles};
+use quorate_consensus::Message;
 use quorate_consensus::tally::{Ballots, Collector};
-use quorate_consensus::{Message, MessageClass};
-use quorate_crypto::{Digest, Policy, Share};
+use quorate_crypto::{Policy, Share};
 use quorate_types::{
-    BlockId, CommitteeFile, HandOver, HandedOver, Header, PayloadHeader, Peer, Purpose, ReplicaId,
-    SignedHandOver, Time, Verify,
+    CommitteeFile, HandOver, HandedOver, Header, Purpose, ReplicaId, SignedHandOver, Time,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Statements of an epoch that are kept to be shown in the other.
-const HEARD_MAX: usize = 64;
-
 /// What a run has beside its epochs when there are two.
 pub(super) struct Border {
-    next: NextEpoch,
+    pub(super) next: NextEpoch,
     /// The committee that takes over.
-    file: CommitteeFile,
+    pub(super) file: CommitteeFile,
     /// By machine of the first epoch.
-    endings: Vec<Ending>,
+    pub(super) endings: Vec<Ending>,
     /// The hand-over that was certified first.
-    step: Option<Arc<HandedOver>>,
+    pub(super) step: Option<Arc<HandedOver>>,
     /// Time at which newcomers ask for it.
-    ask_at: Option<Time>,
+    pub(super) ask_at: Option<Time>,
     /// What was said in each epoch, in part.
-    heard: [Vec<Message>; 2],
-    oracles: Oracles,
+    pub(super) heard: [Vec<Message>; 2],
+    pub(super) oracles: Oracles,
 }
 
 /// The end of the first epoch at one machine.
-struct Ending {
+pub(super) struct Ending {
     /// What it hands over once it has decided the stop block.
-    own: Option<(HandOver, Header)>,
+    pub(super) own: Option<(HandOver, Header)>,
     ballots: Ballots<HandOver>,
     collector: Collector,
-    certified: Option<Arc<HandedOver>>,
+    pub(super) certified: Option<Arc<HandedOver>>,
     /// Time at which its share goes out again.
-    send_at: Option<Time>,
+    pub(super) send_at: Option<Time>,
     /// Time at which it leaves.
-    leave_at: Option<Time>,
+    pub(super) leave_at: Option<Time>,
 }
 
 impl Border {
     /// Behind an epoch that has not begun.
     pub(super) fn new(ground: &Ground, first: &EpochRun, next: &NextEpoch) -> Self {
         Self {
-            file: ground.file_of(next),
+            file: ground.file_after(&first.ground, next),
             endings: first.machines().map(|_| Ending::of(first)).collect(),
             next: next.clone(),
             step: None,
@@ -75,19 +62,10 @@ impl Border {
     }
 
     /// Name of a machine in both epochs.
-    fn name(&self, ended: &Plan, epoch: usize, machine: usize) -> ReplicaId {
+    pub(super) fn name(&self, ended: &Plan, epoch: usize, machine: usize) -> ReplicaId {
         let former = if epoch == 0 { Some(machine) } else { self.next.predecessor(ended, machine) };
         let name = former.unwrap_or(MACHINES + machine);
         ReplicaId(u16::try_from(name).expect("few machines"))
-    }
-
-    /// Keeps a statement of an epoch, in the place of another when there are many.
-    fn remember(&mut self, epoch: usize, said: &Message, place: usize) {
-        let heard = &mut self.heard[epoch];
-        match heard.get_mut(place) {
-            Some(kept) => *kept = said.clone(),
-            None => heard.push(said.clone()),
-        }
     }
 }
 
@@ -105,7 +83,7 @@ impl Ending {
     }
 
     /// Counts a share; the certificate, once there is one.
-    fn count(
+    pub(super) fn count(
         &mut self,
         now: Time,
         from: ReplicaId,
@@ -121,273 +99,5 @@ impl Ending {
         });
         let (content, certificate) = made.last()?;
         Some(SignedHandOver { content, certificate })
-    }
-}
-
-impl World<'_> {
-    /// A machine decided a height, which may be the last of the first epoch.
-    pub(super) fn note_decided(
-        &mut self,
-        epoch: usize,
-        machine: usize,
-        block: BlockId,
-        header: &PayloadHeader,
-    ) -> Result<(), Violation> {
-        let Some(border) = &mut self.border else { return Ok(()) };
-        let of = &self.epochs[epoch];
-        let tip = of.tip(machine);
-        if of.plan.is_honest(machine) {
-            border.oracles.observe(&Observation::Executed {
-                replica: border.name(&self.epochs[0].plan, epoch, machine),
-                height: tip.height,
-                root: tip.root(),
-                payload: Digest(block.0.0),
-                operations: &[],
-            })?;
-        }
-        if epoch > 0 || header.change.is_none() || border.endings[machine].own.is_some() {
-            return Ok(());
-        }
-        let file = border.file.digest();
-        let content = HandOver { height: tip.height, stop: block, root: tip.root(), file };
-        border.endings[machine].own = Some((content, tip));
-        self.share(machine)
-    }
-
-    /// Signs what its epoch ended with, and sends it to everybody.
-    fn share(&mut self, machine: usize) -> Result<(), Violation> {
-        let Some(border) = &mut self.border else { return Ok(()) };
-        let ending = &mut border.endings[machine];
-        let Some((content, _)) = ending.own.filter(|_| ending.certified.is_none()) else {
-            return Ok(());
-        };
-        ending.send_at = Some(self.now + TIMEOUT);
-        let of = &self.epochs[0];
-        let member = of.plan.member(machine);
-        let (committee, (_, voting)) = (of.ground.committee(), of.ground.keys(member));
-        let statement = content.statement(committee.scope());
-        let share = committee.sign(Purpose::HandOver, &voting, &statement);
-        let view = of.view(machine);
-        for to in of.machines() {
-            if of.reaches(view, MessageClass::Change, machine, to) {
-                let frame = Frame::Share(content, share.clone());
-                self.wire.push_back(Envelope { epoch: 0, from: machine, to, frame });
-            }
-        }
-        self.count_share(machine, member, content, share)
-    }
-
-    /// A machine of the first epoch hears a share: who has the certificate answers with it, and who
-    /// has not decided yet hears of it again.
-    pub(super) fn hear_share(
-        &mut self,
-        from: usize,
-        to: usize,
-        content: HandOver,
-        share: Share,
-    ) -> Result<(), Violation> {
-        let Some(border) = &self.border else { return Ok(()) };
-        let ending = &border.endings[to];
-        if ending.certified.is_some() {
-            return self.show_step(0, to, from);
-        }
-        if ending.own.is_none() {
-            return Ok(());
-        }
-        let member = self.epochs[0].plan.member(from);
-        self.count_share(to, member, content, share)
-    }
-
-    fn count_share(
-        &mut self,
-        machine: usize,
-        from: ReplicaId,
-        content: HandOver,
-        share: Share,
-    ) -> Result<(), Violation> {
-        let Some(border) = &mut self.border else { return Ok(()) };
-        let scope = self.epochs[0].ground.committee().scope();
-        let ending = &mut border.endings[machine];
-        let signed = (content.statement(scope), share);
-        let signed = ending.count(self.now, from, content, signed);
-        let (Some(signed), Some((_, header))) = (signed, ending.own) else { return Ok(()) };
-        let step = HandedOver { signed, header, file: border.file.clone() };
-        self.learn(machine, &Arc::new(step))
-    }
-
-    /// A machine of the first epoch has the certificate. It stays for a view's time, or for none.
-    fn learn(&mut self, machine: usize, step: &Arc<HandedOver>) -> Result<(), Violation> {
-        self.check(step)?;
-        let plan = Arc::clone(&self.epochs[0].plan);
-        let Some(border) = &mut self.border else { return Ok(()) };
-        let ending = &mut border.endings[machine];
-        if ending.certified.is_some() {
-            return Ok(());
-        }
-        let at_once = ending.own.is_some() && self.order.coin();
-        let stays = if at_once { Duration::ZERO } else { TIMEOUT };
-        (ending.send_at, ending.leave_at) = (None, Some(self.now + stays));
-        ending.certified = Some(Arc::clone(step));
-        let (ended, content) = (self.epochs[0].ground.committee().epoch(), &step.signed.content);
-        let replica = border.name(&plan, 0, machine);
-        border.oracles.observe(&Observation::HandedOver { replica, ended, content })
-    }
-
-    /// ★ What a quorum signed, and nothing else, begins the next epoch.
-    fn check(&mut self, step: &Arc<HandedOver>) -> Result<(), Violation> {
-        let Some(border) = &mut self.border else { return Ok(()) };
-        if border.step.as_ref().is_some_and(|known| Arc::ptr_eq(known, step)) {
-            return Ok(());
-        }
-        let next = self.ground.epoch_after(&self.epochs[0].ground, &border.next, step);
-        match next {
-            Ok(next) if border.step.is_none() => {
-                border.step = Some(Arc::clone(step));
-                border.ask_at = Some(self.now + TIMEOUT);
-                let plan = Arc::new(border.next.plan.clone());
-                self.epochs.push(EpochRun::new(plan, next));
-                Ok(())
-            }
-            Ok(_) => Ok(()),
-            Err(reason) => {
-                broken("hand-over", format!("the first epoch does not end so: {reason}"))
-            }
-        }
-    }
-
-    /// A machine that has left an epoch, or begun the next, shows another how they meet.
-    pub(super) fn show_step(
-        &mut self,
-        epoch: usize,
-        from: usize,
-        to: usize,
-    ) -> Result<(), Violation> {
-        let Some(step) = self.border.as_ref().and_then(|border| border.step.clone()) else {
-            return Ok(());
-        };
-        let of = &self.epochs[epoch];
-        let view = of.view(from).max(of.view(to));
-        if of.reaches(view, MessageClass::Change, from, to) {
-            self.wire.push_back(Envelope { epoch, from, to, frame: Frame::Step(step) });
-        }
-        Ok(())
-    }
-
-    /// A machine hears how the first epoch ended: one that is in it, or that waits for the second.
-    pub(super) fn hear_step(
-        &mut self,
-        epoch: usize,
-        to: usize,
-        step: &Arc<HandedOver>,
-    ) -> Result<(), Violation> {
-        let Some(border) = &self.border else { return Ok(()) };
-        let ended = &self.epochs[0];
-        let former = if epoch == 0 { Some(to) } else { border.next.predecessor(&ended.plan, to) };
-        match (former, self.epochs[epoch].place(to)) {
-            (Some(former), _) if matches!(ended.place(former), Place::Here(_)) => {
-                self.learn(former, step)
-            }
-            (None, Place::Waiting) => self.begin_next(to, Disk::default()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whoever's time has come leaves the first epoch, and begins in the second if it is a member.
-    pub(super) fn cross_the_border(&mut self) -> Result<(), Violation> {
-        let Some(border) = &mut self.border else { return Ok(()) };
-        let mut due = (0..).zip(&mut border.endings);
-        let Some((machine, ending)) =
-            due.find(|(_, ending)| ending.leave_at.is_some_and(|at| at <= self.now))
-        else {
-            return Ok(());
-        };
-        ending.leave_at = None;
-        let successor = border.next.successor(&self.epochs[0].plan, machine);
-        let disk = self.epochs[0].leave(machine);
-        if let (Some(successor), Some(disk)) = (successor, disk) {
-            self.begin_next(successor, disk)?;
-        }
-        self.cross_the_border()
-    }
-
-    fn begin_next(&mut self, machine: usize, disk: Disk) -> Result<(), Violation> {
-        let (ended, next) = (&self.epochs[0], &self.epochs[1]);
-        if let Some(border) = self.border.as_mut().filter(|_| next.plan.is_honest(machine)) {
-            let replica = border.name(&ended.plan, 1, machine);
-            let (epoch, after) = (next.ground.committee().epoch(), next.ground.start.height());
-            let began = Observation::Began { replica, epoch, after, is_member: true };
-            border.oracles.observe(&began)?;
-        }
-        self.begin(1, machine, disk)
-    }
-
-    /// Shares go out again, and newcomers ask.
-    pub(super) fn ring_at_the_border(&mut self) -> Result<(), Violation> {
-        let Some(border) = &mut self.border else { return Ok(()) };
-        let now = self.now;
-        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        let asks = is_due(border.ask_at);
-        let sends = (0..).zip(&border.endings).filter(|(_, ending)| is_due(ending.send_at));
-        let sends: Vec<usize> = sends.map(|(machine, _)| machine).collect();
-        sends.into_iter().try_for_each(|machine| self.share(machine))?;
-        if asks { self.ask() } else { Ok(()) }
-    }
-
-    /// Newcomers ask members of the first epoch, and are heard by chance until nothing is in the
-    /// way there.
-    fn ask(&mut self) -> Result<(), Violation> {
-        let (ended, next) = (&self.epochs[0], &self.epochs[1]);
-        let Some(border) = &mut self.border else { return Ok(()) };
-        let is_new = |machine: &usize| {
-            let is_waiting = matches!(next.place(*machine), Place::Waiting);
-            is_waiting && border.next.predecessor(&ended.plan, *machine).is_none()
-        };
-        let new: Vec<usize> = next.machines().filter(is_new).collect();
-        border.ask_at = (!new.is_empty()).then_some(self.now + TIMEOUT);
-        for machine in new {
-            if self.epochs[0].tail || self.order.coin() {
-                self.begin_next(machine, Disk::default())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A twin shows machines of its epoch a statement of the other one.
-    pub(super) fn replay(&mut self, epoch: usize, from: usize, said: &Message) {
-        let Some(border) = self.border.as_mut().filter(|border| border.next.replays) else {
-            return;
-        };
-        let place = border.heard[epoch].len();
-        let place = if place < HEARD_MAX { place } else { self.order.index(HEARD_MAX) };
-        border.remember(epoch, said, place);
-        let (of, foreign) = (&self.epochs[epoch], &border.heard[1 - epoch]);
-        if of.plan.is_honest(from) || foreign.is_empty() {
-            return;
-        }
-        let to = self.order.index(of.plan.machines());
-        let frame = Frame::Replayed(self.order.choose(foreign).clone());
-        if of.plan.member(to) != of.plan.member(from) {
-            self.wire.push_back(Envelope { epoch, from, to, frame });
-        }
-    }
-
-    /// ★ No statement of one epoch is taken in another. A share alone is looked at when it is
-    /// combined, and counts for nothing then.
-    pub(super) fn hear_replayed(
-        &mut self,
-        epoch: usize,
-        from: usize,
-        to: usize,
-        message: Message,
-    ) -> Result<(), Violation> {
-        let of = &self.epochs[epoch];
-        let Some(seat) = of.seat(to) else { return Ok(()) };
-        let sender = Peer::Replica(of.plan.member(from));
-        let checked = Message::verify(message.clone(), sender, seat.verifier.as_ref());
-        let is_proposal = MessageClass::of(&message) == MessageClass::Proposal;
-        if checked.is_ok() && is_proposal {
-            return broken("epochs", format!("machine {to} takes {message:?} of another epoch"));
-        }
-        self.hear(epoch, from, to, message)
     }
 }

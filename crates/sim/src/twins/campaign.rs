@@ -2,7 +2,7 @@
 
 use super::ground::Ground;
 use super::plan::Plan;
-use super::world::{Outcome, run};
+use super::run::{Outcome, run};
 use crate::mutants::{Active, Mutant};
 use crate::oracles::Violation;
 use crate::replay;

@@ -2,12 +2,14 @@
 
 use super::plan::{MEMBERS, NextEpoch, Plan, Successor};
 use quorate_consensus::{ProposalKey, ProtocolKind, Verifier};
-use quorate_crypto::{IdentitySecret, KeyCache, KeyFile, SchemeKind, VotingSecret};
+use quorate_crypto::{
+    Aggregate, Bitmap, Certificate, IdentitySecret, KeyCache, KeyFile, SchemeKind, VotingSecret,
+};
 use quorate_deterministic::genesis;
 use quorate_engine::EpochStart;
 use quorate_types::{
     Committee, CommitteeFile, HandOver, HandedOver, HandedOverError, Header, Height, ReplicaId,
-    Weights,
+    SignedHandOver, Weights,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +20,8 @@ pub(super) const TIMEOUT: Duration = Duration::from_millis(100);
 /// Committees and keys, shared by all runs.
 pub struct Ground {
     first: Members,
-    /// The same members in the epoch after it.
-    later: Members,
+    /// The same members in the epoch after it, and the step that led there.
+    later: (Members, HandedOver),
     /// By index, the keys of members that join a next committee there, or get other keys.
     spare: Vec<KeyFile>,
     protocol: ProtocolKind,
@@ -36,6 +38,8 @@ struct Members {
 pub(super) struct EpochGround {
     members: Members,
     protocol: ProtocolKind,
+    /// Steps that led to it.
+    steps: Vec<HandedOver>,
     pub(super) start: EpochStart,
 }
 
@@ -48,11 +52,11 @@ impl Ground {
         let file = genesis::committee_file(0, scheme, &keys, groups, &weights);
         let committee = Committee::load_simulated(&file, KeyCache::Off).expect("fresh keys");
         let keys: Arc<[KeyFile]> = keys.into();
-        let later = Arc::new(epoch_after(&committee, &file));
-        let later = Members { committee: later, keys: Arc::clone(&keys) };
+        let (later, step) = epoch_after(&committee, &file);
+        let later = Members { committee: Arc::new(later), keys: Arc::clone(&keys) };
         let first = Members { committee: Arc::new(committee), keys };
         let spare = genesis::learner_keys(0, scheme, MEMBERS);
-        Self { first, later, spare, protocol }
+        Self { first, later: (later, step), spare, protocol }
     }
 
     /// Protocol that its members run.
@@ -63,11 +67,13 @@ impl Ground {
 
     /// The epoch that a plan begins in.
     pub(super) fn epoch(&self, plan: &Plan) -> EpochGround {
-        let is_first = plan.begins_after == Height(0);
-        let members = if is_first { &self.first } else { &self.later }.clone();
         let header = Header { height: plan.begins_after, ..Header::default() };
-        let start = EpochStart::from_state(header);
-        EpochGround { members, protocol: self.protocol, start }
+        let (members, steps) = match (&self.later, plan.begins_after) {
+            (_, Height(0)) => (&self.first, Vec::new()),
+            ((members, step), _) => (members, vec![step.clone()]),
+        };
+        let (members, protocol) = (members.clone(), self.protocol);
+        EpochGround { members, protocol, steps, start: EpochStart::from_state(header) }
     }
 
     /// The epoch after `ended` that this hand-over, signed by a quorum of it, leads to.
@@ -81,16 +87,18 @@ impl Ground {
         step: &HandedOver,
     ) -> Result<EpochGround, HandedOverError> {
         let committee = Arc::new(step.check(ended.committee(), KeyCache::Off)?);
-        let start = EpochStart::after(committee.network(), std::slice::from_ref(step));
+        let steps: Vec<HandedOver> = ended.steps.iter().chain([step]).cloned().collect();
+        let start = EpochStart::after(committee.network(), &steps);
         let members = Members { committee, keys: self.keys_of(next).into() };
-        Ok(EpochGround { members, protocol: next.protocol.unwrap_or(self.protocol), start })
+        let protocol = next.protocol.unwrap_or(self.protocol);
+        Ok(EpochGround { members, protocol, steps, start })
     }
 
-    /// File of the committee after the first.
-    pub(super) fn file_of(&self, next: &NextEpoch) -> CommitteeFile {
+    /// File of the committee after that of an epoch.
+    pub(super) fn file_after(&self, ended: &EpochGround, next: &NextEpoch) -> CommitteeFile {
         let (weights, scheme) = (Weights::equal(MEMBERS), SchemeKind::Stub);
         let file = genesis::committee_file(0, scheme, &self.keys_of(next), None, &weights);
-        let mut file = following(&self.first.committee, &file);
+        let mut file = following(ended.committee(), &file);
         file.settings.protocol = next.protocol.unwrap_or(self.protocol).to_string();
         file
     }
@@ -130,11 +138,17 @@ impl EpochGround {
     }
 }
 
-/// The members of an epoch in the one after it, whatever height and state that begins with.
-fn epoch_after(ended: &Committee, file: &CommitteeFile) -> Committee {
+/// The members of an epoch in the one after it, whatever height and state that begins with; nobody
+/// has to sign the step.
+fn epoch_after(ended: &Committee, file: &CommitteeFile) -> (Committee, HandedOver) {
     let file = following(ended, file);
-    let hand_over = HandOver { file: file.digest(), ..HandOver::default() };
-    Committee::load_simulated_after(&file, &hand_over, KeyCache::Off).expect("the same keys")
+    let content = HandOver { file: file.digest(), ..HandOver::default() };
+    let next = Committee::load_simulated_after(&file, &content, KeyCache::Off);
+    let signers = Bitmap::new(ended.size());
+    let certificate = Certificate { signers, aggregate: Aggregate(Vec::new()) };
+    let signed = SignedHandOver { content, certificate };
+    let step = HandedOver { signed, header: Header::default(), file };
+    (next.expect("the same keys"), step)
 }
 
 /// The file as that of the epoch after this committee's.

@@ -5,7 +5,7 @@
 use super::campaign::run_plan;
 use super::ground::Ground;
 use super::plan::{MEMBERS, NextEpoch, OPEN, Plan, PlanFile, Successor, id, in_turn};
-use super::world::Outcome;
+use super::run::Outcome;
 use crate::mutants::{Active, Mutant};
 use quorate_types::{Height, View};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The run of one plan: what is said arrives or not, in an order that its number draws; when
+//! What is under way in a run: it arrives or not, in an order that the plan's number draws; when
 //! nothing is under way, the next timer rings.
 
 use super::border::Border;
@@ -9,23 +9,13 @@ use super::plan::Plan;
 use super::seat::SeatEffect;
 use crate::oracles::{Observation, Violation};
 use quorate_consensus::{Input, Message, MessageClass};
-use quorate_crypto::{Digest, Share};
+use quorate_crypto::Share;
 use quorate_deterministic::Rng;
 use quorate_types::{
-    BlockId, HandOver, HandedOver, Height, Machine, PayloadHeader, Peer, Recipients, Time,
-    Verified, View,
+    BlockId, HandOver, HandedOver, Machine, PayloadHeader, Peer, Recipients, Time, Verified, View,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Timers that ring before obstacles end, whatever views were reached.
-const RINGS_MAX: u32 = 24;
-
-/// Timers that ring after that until everybody must have decided.
-const TAIL_RINGS_MAX: u32 = 64;
-
-/// Heights that everybody must decide after the obstacles.
-const TAIL_HEIGHTS: u64 = 2;
 
 /// Messages that arrive between two timers, at most, where a second epoch goes on without rest
 /// while some are still in the first.
@@ -36,23 +26,6 @@ const MESSAGES_MAX: u32 = 50_000;
 
 /// Number of messages that may overtake another.
 const OVERTAKEN_MAX: usize = 6;
-
-/// Outcome of one plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// Number of heights that the honest machine furthest ahead decided.
-    pub decided: u64,
-    /// The highest view of an honest machine.
-    pub view: View,
-    /// Number of timers that fired.
-    pub rings: u32,
-    /// Number of messages that arrived.
-    pub messages: u32,
-    /// The hash of all that arrived and was decided, in order.
-    pub trace: Digest,
-    /// First property that was broken, if any.
-    pub verdict: Result<(), Violation>,
-}
 
 /// Content of what is under way between two machines of an epoch.
 pub(super) enum Frame {
@@ -72,7 +45,7 @@ pub(super) struct Envelope {
     pub(super) frame: Frame,
 }
 
-/// A run: the epochs that somebody began, and what is under way.
+/// The epochs that somebody began, and what is under way.
 pub(super) struct World<'a> {
     pub(super) ground: &'a Ground,
     pub(super) now: Time,
@@ -81,107 +54,25 @@ pub(super) struct World<'a> {
     pub(super) border: Option<Border>,
     pub(super) wire: VecDeque<Envelope>,
     pub(super) order: Rng,
-    rings: u32,
-    messages: u32,
-    trace: blake3::Hasher,
+    pub(super) rings: u32,
+    pub(super) messages: u32,
+    pub(super) trace: blake3::Hasher,
 }
 
-/// Runs one plan to its end.
-pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
-    let first = EpochRun::new(Arc::clone(plan), ground.epoch(plan));
-    let mut world = World {
-        ground,
-        now: Time(1_000),
-        border: plan.next.as_deref().map(|next| Border::new(ground, &first, next)),
-        epochs: vec![first],
-        wire: VecDeque::new(),
-        order: Rng::new(plan.number, "twins order", 0),
-        rings: 0,
-        messages: 0,
-        trace: blake3::Hasher::new_derive_key("quorate sim twins trace"),
-    };
-    let verdict = world.run();
-    let reached = world.epochs.iter().map(EpochRun::reached);
-    let (decided, views): (Vec<u64>, Vec<u64>) = reached.map(|(d, view)| (d, view.0)).unzip();
-    Outcome {
-        decided: decided.iter().sum(),
-        view: View(views.iter().sum()),
-        rings: world.rings,
-        messages: world.messages,
-        trace: Digest(*world.trace.finalize().as_bytes()),
-        verdict,
-    }
-}
-
-impl World<'_> {
-    fn run(&mut self) -> Result<(), Violation> {
-        for machine in self.epochs[0].machines() {
-            self.begin(0, machine, Disk::default())?;
-        }
-        self.obstruct(0)?;
-        if self.border.is_none() {
-            return self.make_progress(0);
-        }
-        self.finish(0, Self::is_first_epoch_left, |_| ("progress", "not in the next".to_owned()))?;
-        self.obstruct(1)?;
-        self.make_progress(1)
-    }
-
-    fn is_first_epoch_left(&self) -> bool {
-        self.epochs[0].is_left()
-    }
-
-    /// What an epoch's plan has in the way of its machines, and then no more of it.
-    fn obstruct(&mut self, epoch: usize) -> Result<(), Violation> {
-        let rings_max = self.rings + RINGS_MAX;
-        let is_past = |world: &Self| world.epochs[epoch].is_past_the_plan();
-        while self.rings < rings_max && !is_past(self) {
-            self.settle_until(is_past)?;
-            if !self.ring()? {
-                break;
-            }
-        }
-        self.epochs[epoch].tail = true;
-        Ok(())
-    }
-
-    /// Without obstacles everybody decides two heights more, or the one that ends the epoch.
-    fn make_progress(&mut self, epoch: usize) -> Result<(), Violation> {
-        let of = &self.epochs[epoch];
-        let ends = of.plan.ends_from.is_some();
-        let target = if ends { Height(u64::MAX) } else { Height(of.last().0 + TAIL_HEIGHTS) };
-        let are_there = move |world: &Self| {
-            let of = &world.epochs[epoch];
-            of.honest_are_at(of.stop().unwrap_or(target))
-        };
-        let is_done = |world: &Self| (world.epochs[epoch].together || ends) && are_there(world);
-        self.finish(epoch, is_done, |world| match (are_there(world), ends) {
-            (true, _) => {
-                let text = "no view had all honest members together under an honest leader";
-                ("together", text.to_owned())
-            }
-            (false, true) => ("progress", "not at the end".to_owned()),
-            (false, false) => ("progress", format!("not at {target}")),
-        })
-    }
-
-    /// Goes on until it is done, or says what is missing.
-    fn finish(
-        &mut self,
-        epoch: usize,
-        is_done: impl Fn(&Self) -> bool,
-        missing: impl Fn(&Self) -> (&'static str, String),
-    ) -> Result<(), Violation> {
-        let rings_max = self.rings + TAIL_RINGS_MAX;
-        loop {
-            self.settle_until(&is_done)?;
-            if is_done(self) {
-                return Ok(());
-            }
-            if self.rings >= rings_max || !self.ring()? {
-                let (oracle, text) = missing(self);
-                return broken(oracle, self.epochs[epoch].describe() + &text);
-            }
+impl<'a> World<'a> {
+    /// A run in which nobody has begun yet.
+    pub(super) fn new(plan: &Arc<Plan>, ground: &'a Ground) -> Self {
+        let first = EpochRun::new(Arc::clone(plan), ground.epoch(plan));
+        World {
+            ground,
+            now: Time(1_000),
+            border: plan.next.as_deref().map(|next| Border::new(ground, &first, next)),
+            epochs: vec![first],
+            wire: VecDeque::new(),
+            order: Rng::new(plan.number, "twins order", 0),
+            rings: 0,
+            messages: 0,
+            trace: blake3::Hasher::new_derive_key("quorate sim twins trace"),
         }
     }
 
@@ -198,7 +89,7 @@ impl World<'_> {
 
     /// Everything that is under way arrives, and what follows from it, or until enough has
     /// happened.
-    fn settle_until(&mut self, enough: impl Fn(&Self) -> bool) -> Result<(), Violation> {
+    pub(super) fn settle_until(&mut self, enough: impl Fn(&Self) -> bool) -> Result<(), Violation> {
         let messages_max = self.messages + MESSAGES_BETWEEN_RINGS_MAX;
         loop {
             self.cross_the_border()?;
@@ -233,7 +124,7 @@ impl World<'_> {
             },
             Frame::Replayed(message) => self.hear_replayed(epoch, from, to, message),
             Frame::Share(content, share) => self.hear_share(from, to, content, share),
-            Frame::Step(step) => self.hear_step(epoch, to, &step),
+            Frame::Step(step) => self.hear_step(epoch, from, to, &step),
         }
     }
 
@@ -391,7 +282,7 @@ impl World<'_> {
     }
 
     /// The next timers ring. `false` when nobody waits.
-    fn ring(&mut self) -> Result<bool, Violation> {
+    pub(super) fn ring(&mut self) -> Result<bool, Violation> {
         let machines = self.epochs.iter().flat_map(EpochRun::next_timeouts);
         let border = self.border.as_ref().and_then(Border::next_timeout);
         let Some(due) = machines.chain(border).min() else { return Ok(false) };

@@ -20,7 +20,7 @@ pub enum Successor {
     Joins,
 }
 
-/// The committee after the first, and what happens to it.
+/// The committee after a plan's own, and what happens to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NextEpoch {
@@ -29,7 +29,8 @@ pub struct NextEpoch {
     /// The protocol that they run, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<ProtocolKind>,
-    /// Twins show what was said in one epoch to machines of the other.
+    /// Twins show what was said in one epoch to machines of the other, and hand-overs that nobody
+    /// signed.
     pub replays: bool,
     /// Leaders, reach and restarts, by index in this epoch.
     pub plan: Plan,
@@ -72,7 +73,7 @@ impl Plan {
     #[must_use]
     pub fn draw_changing(number: u64) -> Self {
         let mut rng = Rng::new(number, "twins change", 0);
-        let mut plan = Self { begins_after: Height(0), ..Self::draw(number) };
+        let mut plan = Self::draw(number);
         plan.ends_from = Some(View(rng.between(&(1..=4))));
         let seed = hash_parts("quorate sim twins next epoch", &[&number.to_le_bytes()]);
         let seed = u64::from_le_bytes(*seed.0.first_chunk().expect("32 bytes"));
@@ -133,7 +134,7 @@ impl fmt::Display for NextEpoch {
         let members: Vec<String> = self.members.iter().map(ToString::to_string).collect();
         writeln!(f, ", of {}", members.join(", "))?;
         if self.replays {
-            writeln!(f, "twins show statements of one epoch in the other")?;
+            writeln!(f, "twins show statements of one epoch in the other, and false hand-overs")?;
         }
         self.plan.fmt(f)
     }

@@ -58,12 +58,16 @@ impl Plan {
         let named = self.views.iter().map(|view| view.leader).chain([self.twin]);
         are_members(named)?;
         let Some(next) = &self.next else { return Ok(()) };
-        if self.ends_from.is_none() || self.begins_after > Height(0) {
-            return Err("a next epoch follows a first one that ends".to_owned());
+        if self.ends_from.is_none() {
+            return Err("a next epoch follows one that ends".to_owned());
         }
-        if next.plan.next.is_some() || next.plan.ends_from.is_some() {
-            return Err("the next epoch is the last".to_owned());
+        let second = &next.plan;
+        if second.next.is_some() || second.ends_from.is_some() || second.begins_after > Height(0) {
+            return Err(
+                "the next epoch is the last, and begins where the one before ends".to_owned()
+            );
         }
+        second.check()?;
         let former: Vec<ReplicaId> = next.members.iter().filter_map(|o| o.former()).collect();
         are_members(former.iter().copied())?;
         let are_different = former.iter().collect::<BTreeSet<_>>().len() == former.len();
