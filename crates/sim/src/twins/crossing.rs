@@ -1,10 +1,9 @@
 //! The way over the border: who decided the stop block signs the hand-over, a quorum's signatures
 //! begin the next epoch, and machine by machine goes over, each at its own time.
 //!
-//! As hosts do it: who has the certificate leaves at once or after a view's time, who is shown it
-//! without having decided leaves after that time. Who is gone answers what is said in the old
-//! epoch with the hand-over, and so does who has begun the new one when somebody has not. A
-//! newcomer asks for it.
+//! As hosts do it: who has the certificate leaves at once or after a while, who is shown it without
+//! having decided after a while. Who is gone answers what is said in the old epoch with the
+//! hand-over, and so does who has begun the new one when somebody has not. A newcomer asks for it.
 
 use super::disk::Disk;
 use super::epoch::{EpochRun, Place};
@@ -16,7 +15,13 @@ use quorate_consensus::MessageClass;
 use quorate_crypto::{Digest, Share};
 use quorate_types::{BlockId, HandOver, HandedOver, PayloadHeader, Purpose, ReplicaId, Time};
 use std::sync::Arc;
-use std::time::Duration;
+
+/// Views' times for which who has decided stays, one of them each time: a host that writes its last
+/// state takes a while.
+const STAYS_DECIDED: [u32; 4] = [0, 0, 1, 4];
+
+/// The same for who has not decided.
+const STAYS_UNDECIDED: [u32; 2] = [1, 4];
 
 impl World<'_> {
     /// A machine decided a height, which may be the last of the first epoch.
@@ -112,7 +117,7 @@ impl World<'_> {
         self.learn(machine, &step)
     }
 
-    /// A machine of the first epoch has the certificate. It stays for a view's time, or for none.
+    /// A machine of the first epoch has the certificate, and leaves in a while.
     fn learn(&mut self, machine: usize, step: &Arc<HandedOver>) -> Result<(), Violation> {
         let plan = Arc::clone(&self.epochs[0].plan);
         let Some(border) = &mut self.border else { return Ok(()) };
@@ -120,8 +125,8 @@ impl World<'_> {
         if ending.certified.is_some() {
             return Ok(());
         }
-        let at_once = ending.own.is_some() && self.order.coin();
-        let stays = if at_once { Duration::ZERO } else { TIMEOUT };
+        let stays = if ending.own.is_some() { &STAYS_DECIDED[..] } else { &STAYS_UNDECIDED };
+        let stays = TIMEOUT * *self.order.choose(stays);
         (ending.send_at, ending.leave_at) = (None, Some(self.now + stays));
         ending.certified = Some(Arc::clone(step));
         let (ended, content) = (self.epochs[0].ground.committee().epoch(), &step.signed.content);

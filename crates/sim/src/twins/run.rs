@@ -16,6 +16,9 @@ const RINGS_MAX: u32 = 24;
 /// Timers that ring after that until everybody must have decided.
 const TAIL_RINGS_MAX: u32 = 64;
 
+/// Timers of both epochs that ring until everybody must have left the first.
+const CROSSING_RINGS_MAX: u32 = 256;
+
 /// Heights that everybody must decide after the obstacles.
 const TAIL_HEIGHTS: u64 = 2;
 
@@ -61,7 +64,8 @@ impl World<'_> {
         if self.border.is_none() {
             return self.make_progress(0);
         }
-        self.finish(0, Self::is_first_epoch_left, |_| ("progress", "not in the next".to_owned()))?;
+        let missing = |_: &Self| ("progress", "not in the next".to_owned());
+        self.finish(0, CROSSING_RINGS_MAX, Self::is_first_epoch_left, missing)?;
         self.obstruct(1)?;
         self.make_progress(1)
     }
@@ -94,7 +98,7 @@ impl World<'_> {
             of.honest_are_at(of.stop().unwrap_or(target))
         };
         let is_done = |world: &Self| (world.epochs[epoch].together || ends) && are_there(world);
-        self.finish(epoch, is_done, |world| match (are_there(world), ends) {
+        self.finish(epoch, TAIL_RINGS_MAX, is_done, |world| match (are_there(world), ends) {
             (true, _) => {
                 let text = "no view had all honest members together under an honest leader";
                 ("together", text.to_owned())
@@ -104,14 +108,15 @@ impl World<'_> {
         })
     }
 
-    /// Goes on until it is done, or says what is missing.
+    /// Goes on until it is done, or says what is missing after so many rings.
     fn finish(
         &mut self,
         epoch: usize,
+        rings: u32,
         is_done: impl Fn(&Self) -> bool,
         missing: impl Fn(&Self) -> (&'static str, String),
     ) -> Result<(), Violation> {
-        let rings_max = self.rings + TAIL_RINGS_MAX;
+        let rings_max = self.rings + rings;
         loop {
             self.settle_until(&is_done)?;
             if is_done(self) {
