@@ -117,7 +117,7 @@ impl EpochStart {
 
     /// ★ What survived, without what is of epochs before.
     #[must_use]
-    pub(crate) fn own_part(&self, mut recovery: Recovery) -> Recovery {
+    pub fn own_part(&self, mut recovery: Recovery) -> Recovery {
         if mutants::active(Mutant::RecoverFormerEpoch) {
             return recovery;
         }

@@ -1,9 +1,9 @@
-//! Runs scenarios of Twins: `cargo run --release -p quorate-sim --features mutants --example plans
-//! -- 0 1000 [MUTANT|none] [PROTOCOL]`.
+//! Runs scenarios of Twins: `cargo run --release -p quorate-sim --example plans -- 0 1000
+//! [MUTANT|none] [PROTOCOL] [changes]`.
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::mutants;
-use quorate_sim::twins::{Ground, Plan, run_plans};
+use quorate_sim::twins::{Found, Ground, Plan, run_plans};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,18 +15,22 @@ fn main() {
     let mutant = arguments.get(2).and_then(named);
     let protocol: ProtocolKind =
         arguments.get(3).map_or(Ok(ProtocolKind::default()), |name| name.parse()).expect("one");
+    let changes = arguments.get(4).is_some_and(|text| text == "changes");
+    let draw = if changes { Plan::draw_changing } else { Plan::draw };
     let plans = first..first + count;
-    let campaign = run_plans(plans, 2, mutant, || Ground::of(protocol), |_| ());
+    let campaign = run_plans(plans, 2, mutant, draw, || Ground::of(protocol), |_| ());
     for found in campaign.found.iter().take(3) {
-        println!("{}{}: {}", Plan::draw(found.number), found.number, found.violation.text);
+        let Found { plan, violation, .. } = found;
+        println!("{plan}{} {}: {}", plan.number, violation.oracle, violation.text);
     }
     println!(
-        "{} plans, {} broken, {} heights, {} views, {} timers, {} messages",
+        "{} plans, {} broken, {} heights, {} views, {} timers, {} messages, trace {}",
         campaign.plans,
         campaign.broken,
         campaign.heights,
         campaign.views,
         campaign.rings,
-        campaign.messages
+        campaign.messages,
+        campaign.hash()
     );
 }

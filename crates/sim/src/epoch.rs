@@ -2,7 +2,7 @@
 
 mod ending;
 
-pub(crate) use ending::Ended;
+pub(crate) use ending::{Ended, falsified};
 use quorate_crypto::{IdentityKey, KeyCache, KeyFile};
 use quorate_engine::{EpochStart, Settings, Verifier};
 use quorate_types::{

@@ -211,48 +211,72 @@ fn a_planted_mutant_is_found_shrunk_and_replayed() {
 #[test]
 fn a_mutant_found_by_twins_is_shrunk_and_replayed() {
     for mutant in [Mutant::ChainedDoubleVote, Mutant::ChainedNewestFirst] {
-        let campaign =
-            run_plans(0..500, 2, Some(mutant), || Ground::of(ProtocolKind::Jolteon), |_| ());
-        let found = campaign.found.first().expect("it is noticed");
-        let (drawn, oracle) = (Plan::draw(found.number), found.violation.oracle);
-        let ground = Ground::of(ProtocolKind::Jolteon);
-        let shrunk = shrink_plan(&drawn, Some(mutant), oracle, &ground).expect("it fails");
-        let (before, after) = (PlanSize::of(&drawn), PlanSize::of(&shrunk.file.plan));
-        assert!(after.views < before.views && after.obstacles < before.obstacles, "{after}");
-        let file = PlanFile::from_toml(&shrunk.to_text()).expect("its own file");
-        assert_eq!(file, shrunk.file);
-        let plan = Arc::new(file.plan);
-        let replayed = {
-            let _active = Active::set(file.mutant);
-            run_plan(&plan, &ground)
-        };
-        assert_eq!(replayed, shrunk.outcome);
-        assert_eq!(replayed.verdict.expect_err("it still fails").oracle, oracle);
-        assert_eq!(run_plan(&plan, &ground).verdict, Ok(()), "the cause is the rule");
+        let plan = twins_shrink(mutant, Plan::draw);
+        assert!(plan.next.is_none());
     }
 }
 
+/// What two epochs are needed for keeps both.
+#[test]
+fn a_mutant_found_at_a_border_is_shrunk_and_replayed() {
+    let plan = twins_shrink(Mutant::RecoverFormerEpoch, Plan::draw_changing);
+    let next = plan.next.as_ref().expect("both epochs are needed");
+    assert!(plan.views.is_empty() && next.plan.views.is_empty(), "{plan}");
+    assert_eq!((next.protocol, next.replays), (None, false), "{plan}");
+}
+
+/// The smallest plan that shows that the rule is left out.
+fn twins_shrink(mutant: Mutant, draw: fn(u64) -> Plan) -> Arc<Plan> {
+    let ground = Ground::of(ProtocolKind::Jolteon);
+    let of_thread = || Ground::of(ProtocolKind::Jolteon);
+    let campaign = run_plans(0..500, 2, Some(mutant), draw, of_thread, |_| ());
+    let found = campaign.found.first().expect("it is noticed");
+    let (drawn, oracle) = (&found.plan, found.violation.oracle);
+    let shrunk = shrink_plan(drawn, Some(mutant), oracle, &ground).expect("it fails");
+    let (before, after) = (PlanSize::of(drawn), PlanSize::of(&shrunk.file.plan));
+    assert!(after.views < before.views && after.obstacles < before.obstacles, "{after}");
+    let file = PlanFile::from_toml(&shrunk.to_text()).expect("its own file");
+    assert_eq!(file, shrunk.file);
+    let plan = Arc::new(file.plan);
+    let replayed = {
+        let _active = Active::set(file.mutant);
+        run_plan(&plan, &ground)
+    };
+    assert_eq!(replayed, shrunk.outcome);
+    assert_eq!(replayed.verdict.expect_err("it still fails").oracle, oracle);
+    assert_eq!(run_plan(&plan, &ground).verdict, Ok(()), "the cause is the rule");
+    plan
+}
+
 #[track_caller]
-fn twins_notice(protocol: ProtocolKind, mutant: Mutant, plans: u64, oracle: &str) {
-    let campaign = run_plans(0..plans, 2, Some(mutant), || Ground::of(protocol), |_| ());
+fn twins_notice(
+    protocol: ProtocolKind,
+    mutant: Mutant,
+    plans: u64,
+    draw: fn(u64) -> Plan,
+    oracle: &str,
+) {
+    let ground = || Ground::of(protocol);
+    let campaign = run_plans(0..plans, 2, Some(mutant), draw, ground, |_| ());
     let found = campaign.found.iter().any(|found| found.violation.oracle == oracle);
     assert!(found, "{mutant:?} breaks no {oracle} in {plans} plans: {:?}", campaign.found.first());
 }
 
 macro_rules! noticed_by_twins {
     (
-        $protocol:ident:
+        $protocol:ident, $draw:ident:
         $($name:ident: $mutant:ident breaks $oracle:literal in $plans:literal;)*
     ) => {$(
         #[test]
         fn $name() {
-            twins_notice(ProtocolKind::$protocol, Mutant::$mutant, $plans, $oracle);
+            let (protocol, mutant) = (ProtocolKind::$protocol, Mutant::$mutant);
+            twins_notice(protocol, mutant, $plans, Plan::$draw, $oracle);
         }
     )*};
 }
 
 noticed_by_twins! {
-    Jolteon:
+    Jolteon, draw:
     twins_notice_a_second_vote_in_one_view: ChainedDoubleVote breaks "audit" in 500;
     twins_notice_a_vote_after_a_timeout: ChainedVoteAfterTimeout breaks "audit" in 500;
     twins_notice_promises_forgotten_in_a_restart: ChainedAmnesia breaks "audit" in 500;
@@ -266,7 +290,7 @@ noticed_by_twins! {
 }
 
 noticed_by_twins! {
-    Pbft:
+    Pbft, draw:
     twins_notice_promises_about_slots_forgotten: WindowedAmnesia breaks "slots" in 500;
     twins_notice_a_second_value_for_a_slot: WindowedAcceptTwice breaks "slots" in 500;
     twins_notice_a_view_change_that_is_not_durable: WindowedChangeBeforePersist breaks "slots" in 2_000;
@@ -275,17 +299,33 @@ noticed_by_twins! {
 }
 
 noticed_by_twins! {
-    Sbft:
+    Sbft, draw:
     twins_notice_a_fast_vote_that_is_not_durable: WindowedVoteBeforePersist breaks "slots" in 2_000;
     twins_notice_a_second_fast_value_for_a_slot: WindowedAcceptTwice breaks "slots" in 500;
 }
 
 noticed_by_twins! {
-    HotStuffBasic:
+    HotStuffBasic, draw:
     twins_notice_a_second_vote_for_a_block: ChainedDoubleVote breaks "audit" in 500;
     twins_notice_a_basic_promise_forgotten: ChainedAmnesia breaks "audit" in 500;
     twins_notice_a_phase_forgotten_in_a_restart: BasicForgetPhase breaks "audit" in 500;
     twins_notice_a_decision_by_two_phases: BasicDecideOnPreCommit breaks "progress" in 50;
+}
+
+noticed_by_twins! {
+    Jolteon, draw_changing:
+    twins_notice_promises_of_the_epoch_before: RecoverFormerEpoch breaks "conduct" in 10;
+    twins_notice_a_hand_over_with_another_header: HandOverOtherHeader breaks "hand-over" in 200;
+    twins_notice_a_void_block_in_two_epochs: DeliverBeyondStop breaks "void" in 100;
+    twins_notice_a_vote_behind_a_border: SignAfterStop breaks "after the end" in 10;
+    twins_notice_promises_forgotten_behind_a_border: ChainedAmnesia breaks "audit" in 500;
+}
+
+noticed_by_twins! {
+    Pbft, draw_changing:
+    twins_notice_slots_of_the_epoch_before: RecoverFormerEpoch breaks "conduct" in 10;
+    twins_notice_a_slot_behind_a_border: SignAfterStop breaks "after the end" in 10;
+    twins_notice_a_second_value_behind_a_border: WindowedAcceptTwice breaks "slots" in 500;
 }
 
 /// As [`is_noticed`], of payments.

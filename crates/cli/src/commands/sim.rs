@@ -41,6 +41,8 @@ use std::time::Instant;
     committees that change their members and protocols while they serve\n  \
     quorate sim --twins-scenarios 100000\n                                     \
     protocol machines alone: one member is two, links change each view\n  \
+    quorate sim --twins-scenarios 10000 --changes\n                                     \
+    the same over a change of committee\n  \
     quorate sim --payments --seeds 2000\n                                     \
     payments without consensus: authorities, payers and thieves")]
 pub(crate) struct Options {
@@ -95,8 +97,9 @@ pub(crate) struct Options {
     learner: bool,
     /// Change the committee of each third seed while it serves, once or several times: other
     /// members, indices, weights, protocols or settings from one epoch to the next. With
-    /// --crash-points: of a run in which a member leaves and a learner takes a place
-    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios"])]
+    /// --crash-points: of a run in which a member leaves and a learner takes a place. With
+    /// --twins-scenarios: each goes on to a second epoch, with another committee
+    #[arg(long, conflicts_with_all = ["replay"])]
     changes: bool,
     /// Run the scenario in this file, of the swarm or of Twins
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention", "short"])]
@@ -168,8 +171,10 @@ impl Options {
         }
         if let Some(count) = self.twins_scenarios {
             let out = (self.shrink > 0).then_some(self.out.as_path());
-            let (protocol, from, threads) = (self.protocol, self.from, self.threads());
-            return twins::Search { protocol, from, count, threads, mutant, out }.run(self.json);
+            let (protocol, changes) = (self.protocol, self.changes);
+            let (from, threads) = (self.from, self.threads());
+            let search = twins::Search { protocol, changes, from, count, threads, mutant, out };
+            return search.run(self.json);
         }
         if let Some(file) = &self.replay {
             let text = smallest::read(file)?;

@@ -50,3 +50,15 @@ impl EpochConfig {
         self.committee.weight_of(&members) >= self.committee.quorum()
     }
 }
+
+/// A hand-over of a state that nobody came to, with the signatures of a true one, or in the words
+/// of a true one.
+pub(crate) fn falsified(step: &HandedOver, in_its_words: bool) -> Arc<HandedOver> {
+    let mut step = step.clone();
+    step.header.height = step.header.height.next();
+    if !in_its_words {
+        step.signed.content.height = step.header.height;
+        step.signed.content.root = step.header.root();
+    }
+    Arc::new(step)
+}

@@ -2,7 +2,7 @@
 
 use super::ground::Ground;
 use super::plan::Plan;
-use super::world::{Outcome, run};
+use super::run::{Outcome, run};
 use crate::mutants::{Active, Mutant};
 use crate::oracles::Violation;
 use crate::replay;
@@ -27,8 +27,8 @@ const FOUND_MAX: usize = 20;
 pub struct Found {
     /// The protocol that the machines ran.
     pub protocol: ProtocolKind,
-    /// Number of the plan.
-    pub number: u64,
+    /// Plan that breaks it.
+    pub plan: Plan,
     /// Property that it breaks.
     pub violation: Violation,
 }
@@ -38,7 +38,9 @@ impl Found {
     #[must_use]
     pub fn replay(&self, mutant: Option<Mutant>) -> String {
         let (protocol, mutant) = (replay::protocol(self.protocol), replay::mutant(mutant));
-        format!("quorate sim --twins-scenarios 1 --from {}{protocol}{mutant}", self.number)
+        let changes = if self.plan.next.is_some() { " --changes" } else { "" };
+        let number = self.plan.number;
+        format!("quorate sim --twins-scenarios 1 --from {number}{changes}{protocol}{mutant}")
     }
 }
 
@@ -70,7 +72,7 @@ impl Campaign {
         hash_parts("quorate v1 twins campaign", &[&traces])
     }
 
-    fn add(&mut self, protocol: ProtocolKind, number: u64, outcome: Outcome) {
+    fn add(&mut self, protocol: ProtocolKind, plan: &Plan, outcome: Outcome) {
         self.plans += 1;
         self.heights += outcome.decided;
         self.views += outcome.view.0;
@@ -78,7 +80,7 @@ impl Campaign {
         self.messages += u64::from(outcome.messages);
         if let Err(violation) = outcome.verdict {
             self.broken += 1;
-            self.found.push(Found { protocol, number, violation });
+            self.found.push(Found { protocol, plan: plan.clone(), violation });
         }
     }
 
@@ -90,14 +92,14 @@ impl Campaign {
         self.rings += other.rings;
         self.messages += other.messages;
         self.found.extend(other.found);
-        self.found.sort_by_key(|found| found.number);
+        self.found.sort_by_key(|found| found.plan.number);
         self.found.truncate(FOUND_MAX);
         self.traces.extend(other.traces);
     }
 }
 
-/// Runs the plans of these numbers, with a rule left out if one is named. `progress` hears of each
-/// part as it is done.
+/// Runs the plans that `draw` makes of these numbers, with a rule left out if one is named.
+/// `progress` hears of each part as it is done.
 ///
 /// # Panics
 /// When there is a mutant and the crate was built without the feature `mutants`.
@@ -105,6 +107,7 @@ pub fn run_plans(
     numbers: Range<u64>,
     threads: usize,
     mutant: Option<Mutant>,
+    draw: fn(u64) -> Plan,
     ground: impl Fn() -> Ground + Sync,
     mut progress: impl FnMut(&Campaign),
 ) -> Campaign {
@@ -116,7 +119,7 @@ pub fn run_plans(
         loop {
             let start = next.fetch_add(CHUNK, Ordering::Relaxed);
             let end = numbers.end.min(start.saturating_add(CHUNK));
-            if start >= end || sender.send(run_part(start..end, &ground)).is_err() {
+            if start >= end || sender.send(run_part(start..end, draw, &ground)).is_err() {
                 return;
             }
         }
@@ -136,14 +139,15 @@ pub fn run_plans(
     all
 }
 
-fn run_part(numbers: Range<u64>, ground: &Ground) -> Campaign {
+fn run_part(numbers: Range<u64>, draw: fn(u64) -> Plan, ground: &Ground) -> Campaign {
     let mut part = Campaign::default();
     let start = numbers.start;
     let mut traces = Vec::new();
     for number in numbers {
-        let outcome = run_plan(&Arc::new(Plan::draw(number)), ground);
+        let plan = Arc::new(draw(number));
+        let outcome = run_plan(&plan, ground);
         traces.extend(outcome.trace.0);
-        part.add(ground.protocol(), number, outcome);
+        part.add(ground.protocol(), &plan, outcome);
     }
     part.traces.insert(start, hash_parts("quorate v1 twins part", &[&traces]));
     part

@@ -1,7 +1,9 @@
 //! Plan of one scenario: leaders and reach, by view.
 
+mod next_epoch;
 mod text;
 
+pub use next_epoch::{NextEpoch, Successor};
 pub use text::{PlanFile, is_plan_file};
 
 use quorate_consensus::MessageClass;
@@ -57,6 +59,9 @@ pub struct Plan {
     pub ends_from: Option<View>,
     /// View 1 and those after it. Later ones have leaders in turn and no obstacles.
     pub views: Vec<ViewPlan>,
+    /// The epoch that this one's end begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Box<NextEpoch>>,
 }
 
 impl Plan {
@@ -77,7 +82,7 @@ impl Plan {
         });
         let views = views.collect();
         let (begins_after, ends_from) = draw_borders(number);
-        Self { number, twin, second: true, begins_after, ends_from, views }
+        Self { number, twin, second: true, begins_after, ends_from, views, next: None }
     }
 
     /// Returns `true` if the leader of a view proposes the end of the epoch.
@@ -160,7 +165,7 @@ impl fmt::Display for Plan {
             }
             writeln!(f)?;
         }
-        Ok(())
+        self.next.as_ref().map_or(Ok(()), |next| next.fmt(f))
     }
 }
 
@@ -182,7 +187,7 @@ fn set(mask: u8) -> String {
     format!("{{{}}}", names.join(","))
 }
 
-fn id(member: usize) -> ReplicaId {
+pub(super) fn id(member: usize) -> ReplicaId {
     ReplicaId(u16::try_from(member).expect("few members"))
 }
 

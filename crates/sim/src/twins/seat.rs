@@ -1,17 +1,17 @@
 //! One machine, and what its host keeps for it.
 
-use super::ground::{Ground, TIMEOUT};
+use super::disk::Disk;
+use super::ground::{EpochGround, TIMEOUT};
 use super::plan::Plan;
 use bytes::Bytes;
 use quorate_consensus::{
     Input, Liveness, Output, ProposeRequest, Protocol, ProtocolConfig, VerifiedRun, Verifier,
 };
 use quorate_crypto::{Policy, hash_parts};
-use quorate_types::machine::{Halt, RecordKind};
+use quorate_types::machine::{Halt, Recovery};
 use quorate_types::{
-    BlockId, BodyRef, Height, Machine, Payload, Recipients, ReplicaId, Time, View,
+    BlockId, BodyRef, Height, Machine, Payload, PayloadHeader, Recipients, ReplicaId, Time, View,
 };
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,45 +22,45 @@ const PROPOSALS_MAX: u64 = 2;
 #[derive(Debug)]
 pub(super) enum SeatEffect {
     Send(Recipients, Box<quorate_consensus::Message>),
-    Decided { height: Height, block: BlockId, ends_epoch: bool },
+    Decided { block: BlockId, header: PayloadHeader },
     Halted(Halt),
 }
 
 /// A machine in its place.
 pub(super) struct Seat {
     plan: Arc<Plan>,
+    ground: Arc<EpochGround>,
     pub(super) number: usize,
     pub(super) member: ReplicaId,
     pub(super) machine: Protocol,
     pub(super) verifier: Arc<Verifier>,
     /// A block that it lacks.
     pub(super) behind: Option<BlockId>,
-    /// The decided records, oldest first, across restarts.
-    pub(super) records: Vec<Bytes>,
-    safety: Option<Bytes>,
-    slots: BTreeMap<RecordKind, Bytes>,
-    stored: BTreeSet<BodyRef>,
+    disk: Disk,
     request: Option<ProposeRequest>,
     /// The last view that it proposed in, and how much.
     proposed: (View, u64),
 }
 
 impl Seat {
-    /// A machine before its first input.
-    pub(super) fn new(number: usize, plan: &Arc<Plan>, ground: &Ground) -> Self {
+    /// A machine before its first input, over what its host keeps.
+    pub(super) fn new(
+        number: usize,
+        plan: &Arc<Plan>,
+        ground: &Arc<EpochGround>,
+        disk: Disk,
+    ) -> Self {
         let member = plan.member(number);
-        let verifier = ground.verifier(plan);
+        let verifier = ground.verifier();
         Self {
             plan: Arc::clone(plan),
+            ground: Arc::clone(ground),
             number,
             member,
             machine: machine(member, plan, ground, &verifier),
             verifier,
             behind: None,
-            records: Vec::new(),
-            safety: None,
-            slots: BTreeMap::new(),
-            stored: BTreeSet::new(),
+            disk,
             request: None,
             proposed: (View(0), 0),
         }
@@ -70,30 +70,33 @@ impl Seat {
         self.machine.state().view()
     }
 
-    /// Loses everything but its records.
-    pub(super) fn restart(
-        &mut self,
-        now: Time,
-        plan: &Arc<Plan>,
-        ground: &Ground,
-    ) -> Vec<SeatEffect> {
-        self.verifier = ground.verifier(plan);
-        self.machine = machine(self.member, plan, ground, &self.verifier);
+    /// Loses everything but what its host keeps.
+    pub(super) fn restart(&mut self, now: Time) -> Vec<SeatEffect> {
+        self.verifier = self.ground.verifier();
+        self.machine = machine(self.member, &self.plan, &self.ground, &self.verifier);
         (self.behind, self.request) = (None, None);
         self.start(now)
     }
 
+    /// ★ Of what its host keeps, records of epochs before are not shown to it.
     pub(super) fn start(&mut self, now: Time) -> Vec<SeatEffect> {
+        let own = self.ground.start.own_part(self.disk.recovery());
+        let Recovery { safety, slots, decided, .. } = own;
         let recovered = Input::Recovered {
-            safety: self.safety.clone(),
-            slots: self.slots.values().cloned().collect(),
+            safety,
+            slots,
             executed: None,
-            decided: self.records.clone(),
-            stored: self.stored.clone(),
+            decided: decided.into_iter().map(|record| record.bytes).collect(),
+            stored: self.disk.stored.clone(),
         };
         let mut said = self.feed(now, recovered);
         said.extend(self.feed(now, Input::Work(true)));
         said
+    }
+
+    /// Leaves its place: what its host keeps.
+    pub(super) fn leave(self) -> Disk {
+        self.disk
     }
 
     pub(super) fn feed(&mut self, now: Time, input: Input) -> Vec<SeatEffect> {
@@ -137,25 +140,17 @@ impl Seat {
     fn apply(&mut self, now: Time, output: Output, said: &mut Vec<SeatEffect>) {
         match output {
             Output::Send { to, message } => said.push(SeatEffect::Send(to, Box::new(message))),
-            Output::Persist(record) => match record.kind {
-                RecordKind::Safety | RecordKind::Incarnation => self.safety = Some(record.bytes),
-                RecordKind::HandOver => unreachable!("a protocol's machine hands nothing over"),
-                RecordKind::Slot(_) => drop(self.slots.insert(record.kind, record.bytes)),
-            },
+            Output::Persist(record) => self.disk.persist(record),
             Output::Combine(job) => self.machine.handle(now, Input::Combined(job.run())),
             Output::RequestPayload(request) => self.request = Some(request),
             Output::RequestBodies { block, bodies, .. } => {
-                self.stored.extend(bodies);
+                self.disk.stored.extend(bodies);
                 self.machine.handle(now, Input::Stored(block));
             }
             Output::Decided(decided) => {
-                let height = decided.payload.header.height;
-                // After a restart it decides again what it had decided.
-                if height == self.recorded().next() {
-                    self.records.push(decided.record);
-                }
-                let ends_epoch = decided.payload.ends_epoch();
-                said.push(SeatEffect::Decided { height, block: decided.block, ends_epoch });
+                let (block, header) = (decided.block, decided.payload.header);
+                self.disk.append(header.height, decided.record);
+                said.push(SeatEffect::Decided { block, header });
             }
             Output::Behind { target, .. } => self.behind = Some(target),
             Output::Misbehaviour(_) | Output::Stable(_) => {}
@@ -171,21 +166,24 @@ impl Seat {
         let digest = hash_parts("quorate sim twins body", &[&view, &number]);
         let body = BodyRef { author: self.member, sequence: request.view.0, digest };
         let bodies = if request.nothing { Vec::new() } else { vec![body] };
-        self.stored.extend(bodies.iter().copied());
+        self.disk.stored.extend(bodies.iter().copied());
         let payload = Payload::new(request.height, stamp, bodies);
         let ends = self.plan.ends_in(request.view) && !request.nothing;
         if ends { payload.ending_epoch(digest) } else { payload }
     }
 
-    /// The last height of which it has the record.
-    fn recorded(&self) -> Height {
-        Height(self.plan.begins_after.0 + self.records.len() as u64)
+    /// Records of this epoch, oldest first.
+    fn records(&self) -> Vec<Bytes> {
+        let own = self.disk.decided_after(self.ground.start.height());
+        own.iter().map(|record| record.bytes.clone()).collect()
     }
 
     /// Run of blocks that it has for a machine that decided `after` at `height` and lacks `target`.
     pub(super) fn serve(&self, to: &Self, target: BlockId) -> Option<VerifiedRun> {
-        let (after, height) = (to.machine.state().tip(), to.recorded());
-        let (decided, tail) = match self.records.get(to.records.len()..) {
+        let (records, known) = (self.records(), to.records().len());
+        let after = to.machine.state().tip();
+        let height = Height(self.ground.start.height().0 + known as u64);
+        let (decided, tail) = match records.get(known..) {
             Some(newer) if !newer.is_empty() => {
                 (newer[..self.machine.state().servable(newer)].to_vec(), Vec::new())
             }
@@ -200,7 +198,7 @@ impl Seat {
 fn machine(
     member: ReplicaId,
     plan: &Arc<Plan>,
-    ground: &Ground,
+    ground: &EpochGround,
     verifier: &Arc<Verifier>,
 ) -> Protocol {
     let (identity, voting) = ground.keys(member);

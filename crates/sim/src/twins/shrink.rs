@@ -4,15 +4,15 @@
 
 use super::campaign::run_plan;
 use super::ground::Ground;
-use super::plan::{OPEN, Plan, PlanFile, in_turn};
-use super::world::Outcome;
+use super::plan::{MEMBERS, NextEpoch, OPEN, Plan, PlanFile, Successor, id, in_turn};
+use super::run::Outcome;
 use crate::mutants::{Active, Mutant};
 use quorate_types::{Height, View};
 use std::fmt;
 use std::sync::Arc;
 
-/// Size of a plan, as people see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Size of a plan, as people see it: of both its epochs, where it has two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanSize {
     /// Views that are planned.
     pub views: usize,
@@ -29,11 +29,13 @@ impl PlanSize {
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let masks = plan.views.iter().flat_map(|view| view.reach.iter().flatten());
+        let next = plan.next.as_ref().map(|next| Self::of(&next.plan)).unwrap_or_default();
         Self {
-            views: plan.views.len(),
-            obstacles: masks.filter(|mask| **mask != OPEN[0]).count(),
-            restarts: plan.views.iter().filter(|view| view.restarts.is_some()).count(),
-            twins: usize::from(plan.second),
+            views: next.views + plan.views.len(),
+            obstacles: next.obstacles + masks.filter(|mask| **mask != OPEN[0]).count(),
+            restarts: next.restarts
+                + plan.views.iter().filter(|view| view.restarts.is_some()).count(),
+            twins: next.twins + usize::from(plan.second),
         }
     }
 }
@@ -73,8 +75,15 @@ impl ShrunkPlan {
 }
 
 /// Simpler plans, boldest first; what costs most to understand goes first.
-const PASSES: [fn(&Plan) -> Vec<Plan>; 6] =
-    [fewer_views, fewer_twins, fewer_borders, fewer_restarts, fewer_obstacles, plainer_leaders];
+const PASSES: [fn(&Plan) -> Vec<Plan>; 7] = [
+    fewer_views,
+    fewer_twins,
+    fewer_borders,
+    fewer_changes,
+    fewer_restarts,
+    fewer_obstacles,
+    plainer_leaders,
+];
 
 /// Shrinks a plan that breaks `oracle` with this rule left out. `None` when it does not.
 ///
@@ -107,8 +116,16 @@ fn simpler_that_fails(
     plan: &Plan,
     try_one: &mut impl FnMut(&Plan) -> Option<(Plan, Outcome)>,
 ) -> Option<(Plan, Outcome)> {
-    let all = PASSES.iter().flat_map(|pass| pass(plan));
+    let all = PASSES.iter().flat_map(|pass| of_each_epoch(*pass, plan));
     all.filter(|candidate| candidate != plan).find_map(|candidate| try_one(&candidate))
+}
+
+/// Simpler plans of the first epoch, then those that have a simpler second one.
+fn of_each_epoch(pass: fn(&Plan) -> Vec<Plan>, plan: &Plan) -> Vec<Plan> {
+    let mut simpler = pass(plan);
+    let second = plan.next.iter().flat_map(|next| pass(&next.plan));
+    simpler.extend(second.map(|second| with_next(plan, |next| next.plan = second)));
+    simpler
 }
 
 fn with(plan: &Plan, change: impl FnOnce(&mut Plan)) -> Plan {
@@ -134,9 +151,34 @@ fn fewer_twins(plan: &Plan) -> Vec<Plan> {
     vec![with(plan, |p| p.second = false)]
 }
 
-/// The first epoch, and one that does not end.
+/// One epoch, the first, and one that does not end.
 fn fewer_borders(plan: &Plan) -> Vec<Plan> {
-    vec![with(plan, |p| p.begins_after = Height(0)), with(plan, |p| p.ends_from = None)]
+    let first = with(plan, |p| p.begins_after = Height(0));
+    let one = with(plan, |p| p.next = None);
+    vec![one, first, with(plan, |p| (p.next, p.ends_from) = (None, None))]
+}
+
+/// The same members under the same protocol, who hear nothing of the other epoch.
+fn fewer_changes(plan: &Plan) -> Vec<Plan> {
+    let same = std::array::from_fn(|member| Successor::Stays(id(member)));
+    let alike = [
+        with_next(plan, |next| next.members = same),
+        with_next(plan, |next| next.protocol = None),
+        with_next(plan, |next| next.replays = false),
+    ];
+    let of_one = (0..MEMBERS).filter_map(|index| {
+        let former = plan.next.as_ref()?.members[index].former()?;
+        Some(with_next(plan, |next| next.members[index] = Successor::Stays(former)))
+    });
+    alike.into_iter().chain(of_one).collect()
+}
+
+fn with_next(plan: &Plan, change: impl FnOnce(&mut NextEpoch)) -> Plan {
+    with(plan, |plan| {
+        if let Some(next) = &mut plan.next {
+            change(next);
+        }
+    })
 }
 
 fn fewer_restarts(plan: &Plan) -> Vec<Plan> {

@@ -4,7 +4,7 @@
 use super::effects::content_of;
 use super::replica::{Note, ReplicaHost};
 use super::{Channel, SimEvent, World};
-use crate::epoch::{Ended, EpochConfig};
+use crate::epoch::{Ended, EpochConfig, falsified};
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
 use quorate_crypto::{KeyFile, hash};
@@ -274,16 +274,4 @@ impl World {
         }
         true
     }
-}
-
-/// A hand-over of a state that nobody came to, with the signatures of a true one, or in the words
-/// of a true one.
-fn falsified(step: &HandedOver, in_its_words: bool) -> Arc<HandedOver> {
-    let mut step = step.clone();
-    step.header.height = step.header.height.next();
-    if !in_its_words {
-        step.signed.content.height = step.header.height;
-        step.signed.content.root = step.header.root();
-    }
-    Arc::new(step)
 }

@@ -24,6 +24,8 @@ const SHOWN_MAX: usize = 3;
 pub(super) struct Search<'a> {
     /// Protocol that the machines run.
     pub(super) protocol: ProtocolKind,
+    /// Plans go on to a second epoch, with another committee.
+    pub(super) changes: bool,
     /// The first plan's number.
     pub(super) from: u64,
     /// Number of plans to run.
@@ -85,7 +87,8 @@ impl Search<'_> {
         bar.set_style(ProgressStyle::with_template(template).expect("a constant that parses"));
         let mut broken = 0;
         let ground = || Ground::of(self.protocol);
-        let campaign = run_plans(numbers, self.threads, self.mutant, ground, |part| {
+        let draw = if self.changes { Plan::draw_changing } else { Plan::draw };
+        let campaign = run_plans(numbers, self.threads, self.mutant, draw, ground, |part| {
             bar.inc(part.plans);
             broken += part.broken;
             if broken > 0 {
@@ -97,15 +100,14 @@ impl Search<'_> {
     }
 
     fn smallest(&self, found: &Found, out: &Path) -> Result<Option<Smallest>, Failure> {
-        let plan = Plan::draw(found.number);
-        let oracle = found.violation.oracle;
-        let Some(shrunk) = shrink_plan(&plan, self.mutant, oracle, &Ground::of(self.protocol))
-        else {
+        let Found { plan, violation, .. } = found;
+        let ground = Ground::of(self.protocol);
+        let Some(shrunk) = shrink_plan(plan, self.mutant, violation.oracle, &ground) else {
             return Ok(None);
         };
-        let file = out.join(format!("twins-{}.toml", found.number));
+        let file = out.join(format!("twins-{}.toml", plan.number));
         smallest::write(&file, &shrunk.to_text())?;
-        Ok(Some(Smallest { before: PlanSize::of(&plan), shrunk, file }))
+        Ok(Some(Smallest { before: PlanSize::of(plan), shrunk, file }))
     }
 }
 
@@ -162,7 +164,7 @@ impl Searched<'_> {
         let Self { search, campaign, seconds, smallest } = self;
         let failure = |found: &Found| {
             json!({
-                "number": found.number,
+                "number": found.plan.number,
                 "oracle": found.violation.oracle,
                 "text": found.violation.text,
                 "replay": found.replay(search.mutant),
@@ -189,12 +191,12 @@ impl Searched<'_> {
         let Self { search, campaign, seconds, smallest } = self;
         let mut text = String::new();
         for found in campaign.found.iter().take(SHOWN_MAX) {
-            let Found { number, violation, .. } = found;
+            let Found { plan, violation, .. } = found;
             text.push_str(&format!(
-                "scenario {number} breaks {}: {}\n{}to run it again: {}\n\n",
+                "scenario {} breaks {}: {}\n{plan}to run it again: {}\n\n",
+                plan.number,
                 violation.oracle,
                 violation.text,
-                Plan::draw(*number),
                 found.replay(search.mutant),
             ));
         }

@@ -5,8 +5,9 @@ use crate::forms;
 use crate::mutants::Mutant;
 use crate::scenario::text::TextError;
 use quorate_consensus::ProtocolKind;
-use quorate_types::ReplicaId;
+use quorate_types::{Height, ReplicaId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Content of the file of a broken plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,13 +47,37 @@ impl PlanFile {
     pub fn from_toml(text: &str) -> Result<Self, TextError> {
         let file: Self =
             toml::from_str(text).map_err(|error| TextError::Malformed(error.to_string()))?;
-        let members = file.plan.views.iter().map(|view| view.leader).chain([file.plan.twin]);
-        if members.into_iter().any(|member| member.index() >= MEMBERS) {
-            let text = format!("members are numbered from 0 to {}", MEMBERS - 1);
-            return Err(TextError::Inconsistent(text));
-        }
+        file.plan.check().map_err(TextError::Inconsistent)?;
         Ok(file)
     }
+}
+
+impl Plan {
+    /// Refuses members that there are not, and an epoch after one that does not end.
+    fn check(&self) -> Result<(), String> {
+        let named = self.views.iter().map(|view| view.leader).chain([self.twin]);
+        are_members(named)?;
+        let Some(next) = &self.next else { return Ok(()) };
+        if self.ends_from.is_none() {
+            return Err("a next epoch follows one that ends".to_owned());
+        }
+        let second = &next.plan;
+        if second.next.is_some() || second.ends_from.is_some() || second.begins_after > Height(0) {
+            return Err(
+                "the next epoch is the last, and begins where the one before ends".to_owned()
+            );
+        }
+        second.check()?;
+        let former: Vec<ReplicaId> = next.members.iter().filter_map(|o| o.former()).collect();
+        are_members(former.iter().copied())?;
+        let are_different = former.iter().collect::<BTreeSet<_>>().len() == former.len();
+        are_different.then_some(()).ok_or_else(|| "a member goes on once".to_owned())
+    }
+}
+
+fn are_members(mut named: impl Iterator<Item = ReplicaId>) -> Result<(), String> {
+    let are = named.all(|member| member.index() < MEMBERS);
+    are.then_some(()).ok_or_else(|| format!("members are numbered from 0 to {}", MEMBERS - 1))
 }
 
 /// By sender: the numbers of the machines that are reached.

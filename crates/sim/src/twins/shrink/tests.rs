@@ -11,7 +11,7 @@ fn every_plan_survives_being_written_and_read() {
     for number in 0..200 {
         let drawn = Plan::draw(number);
         let alone = Plan { second: false, ..drawn.clone() };
-        for plan in [drawn, alone] {
+        for plan in [drawn, alone, Plan::draw_changing(number)] {
             let text = file(plan.clone()).to_toml();
             assert!(is_plan_file(&text), "{text}");
             let read = PlanFile::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -35,12 +35,37 @@ fn a_file_that_is_no_plan_is_refused_with_a_reason() {
     assert!(view("votes = [[5], [], [], [], []]").contains("machines are numbered from 0 to 4"));
 }
 
+#[test]
+fn a_next_epoch_that_does_not_fit_is_refused_with_a_reason() {
+    let refused = |change: fn(&mut Plan)| {
+        let mut plan = Plan::draw_changing(3);
+        change(&mut plan);
+        PlanFile::from_toml(&file(plan).to_toml()).expect_err("no plan").to_string()
+    };
+    assert!(refused(|plan| plan.ends_from = None).contains("follows one that ends"));
+    let twice = refused(|plan| {
+        let next = plan.next.as_mut().expect("it has one");
+        next.members = [Successor::Stays(id(1)); MEMBERS];
+    });
+    assert!(twice.contains("a member goes on once"), "{twice}");
+    let unknown = refused(|plan| {
+        let next = plan.next.as_mut().expect("it has one");
+        next.members[0] = Successor::Renews(id(MEMBERS));
+    });
+    assert!(unknown.contains("members are numbered from 0 to 3"), "{unknown}");
+    let third = refused(|plan| {
+        let next = plan.next.as_mut().expect("it has one");
+        next.plan.ends_from = Some(View(1));
+    });
+    assert!(third.contains("the next epoch is the last"), "{third}");
+}
+
 /// Simpler means that something is less, or that a leader's turn comes as it does by itself.
 #[test]
 fn no_pass_proposes_anything_larger() {
-    for plan in (0..50).map(Plan::draw) {
+    for plan in (0..50).flat_map(|number| [Plan::draw(number), Plan::draw_changing(number)]) {
         let before = PlanSize::of(&plan);
-        for candidate in PASSES.iter().flat_map(|pass| pass(&plan)) {
+        for candidate in PASSES.iter().flat_map(|pass| of_each_epoch(*pass, &plan)) {
             let after = PlanSize::of(&candidate);
             assert!(after.views <= before.views && after.obstacles <= before.obstacles);
             assert!(after.restarts <= before.restarts && after.twins <= before.twins);
