@@ -283,10 +283,16 @@ fn a_rule_left_out_is_missed_and_the_replay_misses_it_too() {
 
 #[test]
 fn twins_write_the_smallest_plan_and_its_replay_breaks_the_same() {
+    smallest_plan_breaks_the_same(&["--mutant", "ChainedDoubleVote"]);
+    smallest_plan_breaks_the_same(&["--mutant", "RecoverFormerEpoch", "--changes"]);
+}
+
+#[track_caller]
+fn smallest_plan_breaks_the_same(search: &[&str]) {
     let place = tempfile::tempdir().expect("a folder");
     let out = text(place.path());
-    let search = ["sim", "--twins-scenarios", "300", "--mutant", "ChainedDoubleVote", "--json"];
-    let output = quorate(&[&search[..], &["--out", out]].concat());
+    let plans = ["sim", "--twins-scenarios", "300", "--json", "--out", out];
+    let output = quorate(&[&plans[..], search].concat());
     assert_eq!(output.status.code(), Some(1));
     let result: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     let replay = result["smallest"]["replay"].as_str().expect("a command");
