@@ -476,19 +476,7 @@ impl NodeConfig {
             &self.retention_bytes,
             "it must be at least 1048576",
         )?;
-        check(!self.service.is_empty(), "service", &"empty", "name the replicated service")?;
-        check(
-            self.execution_version > 0,
-            "execution_version",
-            &self.execution_version,
-            "it must be at least 1",
-        )?;
-        check(
-            self.trusting_period_days > 0,
-            "trusting_period_days",
-            &self.trusting_period_days,
-            "it must be at least 1",
-        )?;
+        self.check_agreed(check)?;
         self.check_learners(check)?;
         let threads = |count: usize| (1..=64).contains(&count);
         check(
@@ -546,6 +534,23 @@ impl NodeConfig {
             "http_tls",
             &self.http_tls,
             "it needs a certificate: set tls_cert and tls_key",
+        )
+    }
+
+    /// Checks what all members agree on, but for the replica's.
+    fn check_agreed(&self, check: Check<'_>) -> Result<(), ConfigError> {
+        check(!self.service.is_empty(), "service", &"empty", "name the replicated service")?;
+        check(
+            self.execution_version > 0,
+            "execution_version",
+            &self.execution_version,
+            "it must be at least 1",
+        )?;
+        check(
+            self.trusting_period_days > 0,
+            "trusting_period_days",
+            &self.trusting_period_days,
+            "it must be at least 1",
         )
     }
 

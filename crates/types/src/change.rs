@@ -209,8 +209,8 @@ impl Change {
     }
 
     /// Checks what can be checked without signatures: the epoch that it ends, and that the next
-    /// one's file follows, is sound, and shares no key with others (★). Returns the next committee as it will be but for its
-    /// epoch's id, which nothing has before the epoch began.
+    /// one's file follows, is sound, and shares no key with others (★). Returns the next committee
+    /// as it will be but for its epoch's id, which nothing has before the epoch began.
     ///
     /// # Errors
     /// The first rule that it breaks.

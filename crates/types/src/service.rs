@@ -5,9 +5,10 @@
 //! handed, and commits nothing itself: the executor commits state, client sessions and height
 //! together.
 
-use crate::{ClientId, Height, Versions};
+use crate::{ClientId, Height, LacksVersion, Versions};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, hash};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -282,4 +283,18 @@ pub trait Service: Send {
     ) -> Result<Result<Proven, String>, StateError> {
         Ok(Err(format!("the service '{}' answers no questions", self.name())))
     }
+}
+
+/// ★ Has a service execute by this version from now on, before anything else is asked of it:
+/// nothing is executed by rules that the program lacks.
+///
+/// # Errors
+/// [`LacksVersion`]; the service is as it was.
+pub fn put_in_force(service: &mut dyn Service, version: u64) -> Result<(), LacksVersion> {
+    let checked = service.versions().check(service.name(), version);
+    if !mutants::active(Mutant::ExecuteByLackedVersion) {
+        checked?;
+    }
+    service.execute_by(version);
+    Ok(())
 }

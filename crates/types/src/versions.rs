@@ -1,7 +1,5 @@
 //! Versions of the rules by which a service executes.
 
-use crate::Service;
-use quorate_crypto::mutants::{self, Mutant};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -62,20 +60,6 @@ impl fmt::Display for Versions {
             Self { first, last } => write!(f, "versions {first} to {last}"),
         }
     }
-}
-
-/// ★ Has a service execute by this version from now on, before anything else is asked of it:
-/// nothing is executed by rules that the program lacks.
-///
-/// # Errors
-/// [`LacksVersion`]; the service is as it was.
-pub fn put_in_force(service: &mut dyn Service, version: u64) -> Result<(), LacksVersion> {
-    let checked = service.versions().check(service.name(), version);
-    if !mutants::active(Mutant::ExecuteByLackedVersion) {
-        checked?;
-    }
-    service.execute_by(version);
-    Ok(())
 }
 
 #[cfg(test)]

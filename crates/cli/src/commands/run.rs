@@ -52,8 +52,8 @@ const CUT_REASON: &str = "too-many-gateway";
 ///
 /// It exits with 3 when it halted itself and with 4 when its disk failed. Do not start it again
 /// then before somebody has read why: whatever starts it again by itself must stop at these codes.
-/// With 6 it stopped at the border of an epoch whose version of what is executed this program lacks:
-/// install a newer one and start it again.
+/// With 6 it stopped at the border of an epoch whose version of what is executed this program
+/// lacks: install a newer one and start it again.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate run --config net/validator-0/config.toml")]
 pub(crate) struct Options {

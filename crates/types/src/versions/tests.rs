@@ -1,4 +1,5 @@
-use super::{LacksVersion, Versions, put_in_force};
+use super::{LacksVersion, Versions};
+use crate::put_in_force;
 use crate::service::{BlockContext, Operation, Outcome, Service, State, StateError};
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
