@@ -40,9 +40,15 @@ impl Load {
         Self(child.expect("the binary runs"))
     }
 
-    fn end(mut self) {
+    fn goes_on(&mut self) {
         assert_eq!(self.0.try_wait().expect("a process"), None, "the load ended by itself");
-        self.0.kill().and_then(|()| self.0.wait()).expect("it ran to the end");
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -205,7 +211,7 @@ impl Network {
     /// "Change to threshold keys".
     fn generate_threshold_keys(&mut self) {
         let draft = self.folder().join("members.toml");
-        self.operators.run("draft", &["--protocol", "sbft", "--out", text(&draft)]);
+        self.operators.draft(&draft, &["--protocol", "sbft"]);
         let transcript = self.generate(&draft);
         for config in &self.members {
             let made = config.with_file_name("next/key.next.toml");
@@ -273,7 +279,7 @@ fn status(config: &Path) -> Option<ValidatorStatus> {
 #[test]
 fn a_store_outlives_all_its_members() {
     let mut network = Network::start();
-    let load = Load::on(&network.folder());
+    let mut load = Load::on(&network.folder());
     network.write();
     network.replace_after_its_disk_was_lost(2);
 
@@ -289,6 +295,7 @@ fn a_store_outlives_all_its_members() {
     network.generate_threshold_keys();
     network.change_scheme("bls", "hotstuff");
     assert_eq!(network.epoch(), 8);
-    load.end();
+    load.goes_on();
+    drop(load);
     network.check_all();
 }

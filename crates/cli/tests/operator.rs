@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Net, json, quorate, stderr, stdout, text};
+use common::{Net, json, quorate, stderr, stdout, text, wait_for};
 use quorate_lab::http;
 use serde_json::Value;
 use std::fs;
@@ -218,7 +218,11 @@ fn metrics_in(text: &str) -> Vec<&str> {
 fn a_running_validator_exports_what_its_dashboard_shows() {
     let net = Net::start(2, "ed25519");
     net.wait_connected();
-    let printed = http::get(&net.http[0], "/metrics", Duration::from_secs(10)).expect("metrics");
+    // Who is silent is known from the observer's first look on.
+    let printed = wait_for("a first look at the members", || {
+        let printed = http::get(&net.http[0], "/metrics", Duration::from_secs(10)).ok()?;
+        printed.contains("quorate_peer_silent").then_some(printed)
+    });
     // These have no series before there is something to count.
     let events = [
         "quorate_messages_rejected_total",

@@ -282,6 +282,11 @@ pub struct Violation {
     pub text: String,
 }
 
+/// The outcome of a step in which a property does not hold.
+pub(crate) fn broken<T>(oracle: &'static str, text: String) -> Result<T, Violation> {
+    Err(Violation { oracle, text })
+}
+
 /// All judges of a run.
 pub struct Oracles {
     /// Of one epoch, by the indices of its members, and of the whole run, by names that stay.

@@ -8,11 +8,11 @@
 //! leads, which machine reaches which, and who starts again from its records; after these views
 //! everybody reaches everybody, and the committee must go on.
 //!
-//! A plan may have a [`NextEpoch`]: its stop block, decided, begins another committee, whose members
-//! may stay, get other keys, leave or come, under the same protocol or another. Machine by machine
-//! goes over, with its records, when it has a quorum's hand-over, while others are still in the
-//! epoch before; twins are two in the one, in the other or in both, and may show in each what was
-//! said in the other.
+//! A plan may have a [`NextEpoch`]: its stop block, decided, begins another committee, whose
+//! members may stay, get other keys, leave or come, under the same protocol or another. Machine by
+//! machine goes over, with its records, when it has a quorum's hand-over, while others are still in
+//! the epoch before; twins are two in the one, in the other or in both, and may show in each what
+//! was said in the other.
 //!
 //! No engine, disk or client here: bodies are always at hand, a promise is durable at once, missing
 //! blocks come in an instant from whoever is reached. The whole replica under twins runs in

@@ -33,8 +33,7 @@ impl Operators {
     /// The same with these key files of all members of the next epoch, in their order.
     pub(crate) fn change_to(&mut self, options: &[&str], next: Vec<PathBuf>) {
         let change = self.folder.join(format!("change-{}.toml", self.epoch));
-        self.keep_history();
-        self.run("draft", &[&["--out", text(&change)], options].concat());
+        self.draft(&change, options);
         for key in &self.keys {
             self.run("sign", &[text(&change), "--key", text(key)]);
         }
@@ -44,6 +43,12 @@ impl Operators {
         }
         self.run("submit", &[text(&change)]);
         self.epoch += 1;
+    }
+
+    /// Drafts a change with these options.
+    pub(crate) fn draft(&mut self, out: &Path, options: &[&str]) {
+        self.keep_history();
+        self.run("draft", &[&["--out", text(out)], options].concat());
     }
 
     /// The members in force keep their keys in files of this name from now on.
@@ -77,8 +82,7 @@ impl Operators {
         self.epoch
     }
 
-    /// Runs `quorate committee` over the epochs so far.
-    pub(crate) fn run(&self, command: &str, arguments: &[&str]) {
+    fn run(&self, command: &str, arguments: &[&str]) {
         let mut place = vec!["--net", text(&self.folder)];
         place.extend(self.history.iter().flat_map(|history| ["--history", text(history)]));
         let output = quorate(&[&["committee", command], arguments, &place[..]].concat());

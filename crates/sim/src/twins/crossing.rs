@@ -8,9 +8,9 @@
 use super::disk::Disk;
 use super::epoch::{EpochRun, Place};
 use super::ground::TIMEOUT;
-use super::world::{Envelope, Frame, World, broken};
+use super::world::{Envelope, Frame, World};
 use crate::epoch::falsified;
-use crate::oracles::{Observation, Violation};
+use crate::oracles::{Observation, Violation, broken};
 use quorate_consensus::MessageClass;
 use quorate_crypto::{Digest, Share};
 use quorate_types::{BlockId, HandOver, HandedOver, PayloadHeader, Purpose, ReplicaId, Time};

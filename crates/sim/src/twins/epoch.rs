@@ -4,9 +4,8 @@ use super::disk::Disk;
 use super::ground::EpochGround;
 use super::plan::{MEMBERS, Plan};
 use super::seat::Seat;
-use super::world::broken;
 use crate::oracles::{
-    Audit, Departures, FalseAccusations, Oracle, Oracles, Quorums, Slots, Violation,
+    Audit, Departures, FalseAccusations, Oracle, Oracles, Quorums, Slots, Violation, broken,
 };
 use quorate_consensus::leader::LeaderElection;
 use quorate_consensus::{Message, MessageClass};

@@ -1,7 +1,7 @@
 //! Statements of one epoch that twins show in the other.
 
-use super::world::{Envelope, Frame, World, broken};
-use crate::oracles::Violation;
+use super::world::{Envelope, Frame, World};
+use crate::oracles::{Violation, broken};
 use quorate_consensus::{Message, MessageKind};
 use quorate_types::{Peer, Verify};
 

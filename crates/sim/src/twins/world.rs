@@ -7,7 +7,7 @@ use super::epoch::{EpochRun, Place};
 use super::ground::Ground;
 use super::plan::Plan;
 use super::seat::SeatEffect;
-use crate::oracles::{Observation, Violation};
+use crate::oracles::{Observation, Violation, broken};
 use quorate_consensus::{Input, Message, MessageClass};
 use quorate_crypto::Share;
 use quorate_deterministic::Rng;
@@ -304,8 +304,4 @@ impl<'a> World<'a> {
         self.ring_at_the_border()?;
         Ok(true)
     }
-}
-
-pub(super) fn broken<T>(oracle: &'static str, text: String) -> Result<T, Violation> {
-    Err(Violation { oracle, text })
 }
