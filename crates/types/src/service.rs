@@ -187,7 +187,7 @@ pub trait Service: Send {
         Versions::FIRST
     }
 
-    /// From now on it goes by this one of its versions ([`put_in_force`](crate::put_in_force)):
+    /// From now on it goes by this one of its versions ([`put_in_force`]):
     /// told before anything else is asked, and for all that is. The next version comes with the
     /// next epoch, which has a service of its own that opens the same state: [`Service::root`] of
     /// what an earlier version left is what it was.
