@@ -98,6 +98,48 @@ fn members_come_and_go() {
     goes_through(5, &scenario);
 }
 
+/// Seven become four, at once and one by one.
+#[test]
+fn seven_shrink_to_four() {
+    for steps in [&[4][..], &[6, 5, 4]] {
+        let mut scenario = Scenario::calm(7, 7);
+        (scenario.operations, scenario.fault_phase) = (120, 3_000 * MS);
+        for (number, count) in (0..).zip(steps) {
+            let members: Vec<usize> = (0..*count).collect();
+            scenario.changes.push(to(&scenario, (400 + 600 * number) * MS, &members));
+        }
+        goes_through(1 + steps.len() as u64, &scenario);
+    }
+}
+
+/// The members stay as they are, and weigh otherwise, then as before. PBFT and SBFT count heads.
+#[test]
+fn weights_alone_change() {
+    for protocol in [ProtocolKind::Jolteon, ProtocolKind::HotStuff, ProtocolKind::HotStuffBasic] {
+        let mut scenario = quiet(0).running(protocol);
+        for (at, each) in [(400, [3, 2, 2, 2]), (1_200, [1, 2, 3, 3]), (2_000, [1; 4])] {
+            let weights = Weights::new(each.to_vec()).expect("none decides alone");
+            let change = to(&scenario, at * MS, &[0, 1, 2, 3]);
+            scenario.changes.push(PlannedChange { weights, ..change });
+        }
+        goes_through(4, &scenario);
+    }
+}
+
+/// Four protocols of both families in one run, the members in another order each time.
+#[test]
+fn protocols_follow_one_another() {
+    let mut scenario = quiet(0);
+    scenario.fault_phase = 4_000 * MS;
+    let next = [ProtocolKind::Sbft, ProtocolKind::HotStuff, ProtocolKind::Pbft];
+    for (number, protocol) in (0..).zip(next) {
+        let mut change = to(&scenario, (400 + 900 * number) * MS, &[1, 2, 3, 0]);
+        change.settings.protocol = protocol.to_string();
+        scenario.changes.push(change);
+    }
+    goes_through(4, &scenario);
+}
+
 /// A member and a learner are away while the committee changes twice, the member among those that
 /// change their places.
 #[test]
@@ -196,6 +238,35 @@ fn a_change_falls_into_a_view_change() {
             scenario.changes.push(PlannedChange { brought_to: 3, ..change });
             goes_through(2, &scenario);
         }
+    }
+}
+
+/// The next epoch's first views are left before it has a checkpoint of its own: what it began with
+/// is its stable one.
+#[test]
+fn views_change_before_the_first_checkpoint_of_an_epoch() {
+    for protocol in ProtocolKind::WINDOWED {
+        let mut scenario = quiet(0).running(protocol);
+        let timeout = scenario.settings.timeout();
+        scenario.changes.push(to(&scenario, 400 * MS, &[0, 1, 2, 3]));
+        for (at, host) in [(800_000, 1), (1_600_000, 2)] {
+            scenario.schedule.push((Time(at), Fault::Pause { host, lasts: 2 * timeout }));
+        }
+        goes_through(2, &scenario);
+        let report = run(&scenario);
+        assert!(report.reactions.view_changes > 0, "{protocol}: no view was left");
+    }
+}
+
+/// A member that signed in the second epoch loses its disk, and starts again with the file of the
+/// first: it follows, and its key signs nothing more.
+#[test]
+fn a_disk_lost_in_a_later_epoch_is_no_new_beginning() {
+    for protocol in ProtocolKind::ALL {
+        let mut scenario = quiet(0).running(protocol);
+        scenario.changes.push(to(&scenario, 300 * MS, &[0, 1, 2, 3]));
+        scenario.schedule.push((Time(1_500_000), Fault::Wipe { host: 2, down: 20 * MS }));
+        goes_through(2, &scenario);
     }
 }
 
