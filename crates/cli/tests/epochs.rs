@@ -4,8 +4,13 @@ mod common;
 
 use common::door::{Door, open_gateway_to_all};
 use common::operators::Operators;
-use common::{Net, copy_all, json, quorate, stderr, text, wait_for};
+use common::{
+    Learner, Net, copy_all, forget_learners, json, processes, quorate, stderr, stdout, text,
+    wait_for,
+};
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy};
+use quorate_lab::status::ask;
+use quorate_node::NodeConfig;
 use quorate_node::config::{load_committee, read_committee_file};
 use quorate_node::ports::free_ports;
 use quorate_node::unix_ms;
@@ -283,4 +288,32 @@ fn an_old_committee_file_is_renewed() {
     copy_all(&kept, &place.path().join("epochs"));
     let done = put("60");
     assert!(done.status.success(), "{}", stderr(&done));
+}
+
+/// Who is to be a member follows from when its change waits at the members, which need not list it
+/// as a learner.
+#[test]
+fn a_newcomer_follows_by_the_change_that_names_it() {
+    let options = ["--service", "kv", "--learners", "1"];
+    let net = Net::start_with(4, "ed25519", &options, forget_learners);
+    net.wait_connected();
+    let store = Store { folder: net.folder() };
+    store.prove("before");
+    let Learner { config, address } = &net.learners[0];
+    let _newcomer = processes(&[config.clone()]);
+    let key = config.with_file_name("key.toml");
+    let (_, address) = address.split_once('@').expect("an address");
+    let shown = stdout(&quorate(&["keys", "show", text(&key)]));
+    let entry = store.path("entry");
+    fs::write(&entry, shown.replace("host:port", address)).expect("written");
+    let add = format!("--add={}", text(&entry));
+    let keys = net.configs.iter().map(|config| config.with_file_name("key.toml"));
+    let keys = keys.chain([key]).collect();
+    // The epoch goes on: nobody is in the next one, where it would be known as a member.
+    Operators::of(net.folder(), &net.configs).change_to(&[&add, "--not-before=5000"], keys);
+    let http = NodeConfig::load(config).expect("a configuration").http;
+    wait_for("the newcomer to follow", || {
+        let look = ask(&http, Duration::from_secs(5)).ok()?;
+        (look.executed > 0 && look.config.epoch == 1 && look.config.learner).then_some(())
+    });
 }

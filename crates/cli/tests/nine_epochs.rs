@@ -8,7 +8,7 @@ mod common;
 
 use common::operators::Operators;
 use common::spoken::Process;
-use common::{Net, processes, quorate, stderr, stdout, text, wait_for};
+use common::{Net, forget_learners, processes, quorate, stderr, stdout, text, wait_for};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;
@@ -67,7 +67,7 @@ struct Network {
 impl Network {
     fn start() -> Self {
         let options = ["--service", "kv", "--learners", "8"];
-        let mut net = Net::start_with(4, "ed25519", &options, |_| {});
+        let mut net = Net::start_with(4, "ed25519", &options, forget_learners);
         let members = net.configs.clone();
         // One by one, since one by one they go.
         for member in 0..4 {

@@ -8,9 +8,10 @@
 //! ordered at that block's height.
 
 use quorate_consensus::Occupancy;
-use quorate_crypto::Digest;
+use quorate_crypto::{Digest, IdentityKey};
 use quorate_types::{BlockId, BodyRef, Change, ChangeError, CommitteeFile, Height};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Changes that are kept though no block orders them. Each was approved by a quorum: nobody fills
 /// this alone.
@@ -53,6 +54,8 @@ pub(crate) struct Stop {
 #[derive(Debug)]
 struct Known {
     change: Change,
+    /// Identities of the next members.
+    members: Arc<[IdentityKey]>,
     arrival: u64,
     stored: bool,
 }
@@ -84,7 +87,9 @@ impl Changes {
         }
         let arrival = self.arrivals;
         self.arrivals += 1;
-        self.known.insert(digest, Known { change, arrival, stored: false });
+        let members = change.file.members.iter().filter_map(|member| member.identity.parse().ok());
+        let members = members.collect();
+        self.known.insert(digest, Known { change, members, arrival, stored: false });
         Ok(true)
     }
 
@@ -141,6 +146,12 @@ impl Changes {
     pub(crate) fn next_file(&self) -> Option<&CommitteeFile> {
         let known = self.known.get(&self.ordered()?).filter(|known| known.stored);
         known.map(|known| &known.change.file)
+    }
+
+    /// Members of the epochs that these changes begin, by change: approved by a quorum, and having
+    /// accepted their places, they may follow at once.
+    pub(crate) fn next_members(&self) -> Vec<Arc<[IdentityKey]>> {
+        self.known.values().map(|known| Arc::clone(&known.members)).collect()
     }
 
     /// Forgets the changes that no height from `next` on may order, and returns their bodies'

@@ -44,7 +44,7 @@ use crate::tls;
 use crate::transport::Limits;
 use crate::transport::cuts::Cuts;
 use crate::transport::frames::IngressContext;
-use crate::transport::inbound::{HasState, Listener, Peers};
+use crate::transport::inbound::{HasState, IsNextMember, Listener, Peers};
 use crate::transport::outbound::{MadeUp, OnConnect, member_links};
 use crate::{Epochs, NodeConfig, NodeError, room};
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
@@ -463,6 +463,14 @@ impl Validator {
         HasState(Arc::new(move || status.load().executed >= begun))
     }
 
+    /// Tells who is a member of the next epoch by a change that waits here, or was ordered.
+    fn is_next_member(&self) -> IsNextMember {
+        let status = Arc::clone(&self.shown.status);
+        IsNextMember(Arc::new(move |key| {
+            status.load().next_members.iter().any(|members| members.contains(key))
+        }))
+    }
+
     fn start_network(
         &self,
         origin: &Origin,
@@ -495,8 +503,8 @@ impl Validator {
         let tls = tls::listener(&origin.keys.identity)?;
         let (learners, clients) = (origin.learners.clone(), Arc::clone(&origin.clients));
         let (epochs, has_state) = (Arc::clone(&origin.epochs), self.has_state(origin));
-        let peers =
-            Peers { committee: Arc::clone(committee), learners, clients, epochs, has_state };
+        let (committee, is_next_member) = (Arc::clone(committee), self.is_next_member());
+        let peers = Peers { committee, learners, is_next_member, clients, epochs, has_state };
         // At a terminal that is closed, and with nothing to read again, it ends as others do.
         if origin.clients.is_listed() || !io::stdin().is_terminal() {
             let _inside = runtime.enter();

@@ -233,6 +233,18 @@ impl Net {
     }
 }
 
+/// No member lets a learner in by its configuration: who comes follows by the change that names it.
+pub(crate) fn forget_learners(configs: &[PathBuf]) {
+    for config in configs {
+        let written = std::fs::read_to_string(config).expect("a configuration");
+        let is_other = |line: &&str| !line.starts_with("learners = ");
+        let kept: String =
+            written.lines().filter(is_other).map(|line| format!("{line}\n")).collect();
+        assert_ne!(kept, written, "learners are listed");
+        std::fs::write(config, kept).expect("written");
+    }
+}
+
 /// Number of learners that options of `quorate testnet` ask for, or one.
 fn learners_of(options: &[&str]) -> u16 {
     let mut after = options.iter().skip_while(|option| **option != "--learners").skip(1);

@@ -6,9 +6,11 @@ use crate::own_signatures::WitnessStatus;
 use crate::refusals::RefusalCounts;
 use crate::{Contributions, EvidenceLog};
 use quorate_consensus::{IgnoredCounts, MisbehaviourLog};
+use quorate_crypto::IdentityKey;
 use quorate_types::{Height, ReplicaId, View};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Figures of a replica for status pages, metrics and the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -77,6 +79,10 @@ pub struct Status {
     /// What two signatures of a member prove against it, since the start; the host keeps it.
     #[serde(skip)]
     pub evidence: EvidenceLog,
+    /// Members of the epochs that changes begin which wait here or were ordered, by change: the
+    /// host lets them follow.
+    #[serde(skip)]
+    pub next_members: Vec<Arc<[IdentityKey]>>,
     /// Votes and turns of each member.
     #[serde(skip)]
     pub contributions: Contributions,
@@ -131,6 +137,7 @@ impl Replica {
             misbehaviour: self.misbehaviour.clone(),
             evidence: self.evidence.clone(),
             working: self.working,
+            next_members: self.changes.next_members(),
             contributions: self.contributions.clone(),
             decision_latency: self.latencies.decisions.clone(),
             request_latency: self.latencies.requests.clone(),

@@ -394,7 +394,7 @@ const NODE: &[Field] = &[
         Kind::Keys,
         FieldDefault::Words("none"),
         "Learners that may follow this member, at most 64. They get everything that was decided, \
-         requests and state.",
+         requests and state. Whom an approved change of committee names may without being listed.",
     ),
     number(
         "verify_threads",

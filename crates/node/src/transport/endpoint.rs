@@ -6,7 +6,7 @@
 //! arrived to the caller where they would decode and check it.
 
 use super::frames::IngressContext;
-use super::inbound::{HasState, Listener, Peers};
+use super::inbound::{HasState, IsNextMember, Listener, Peers};
 use super::outbound::{MadeUp, member_links};
 use super::{Limits, Network};
 use crate::clients::ClientDoor;
@@ -72,6 +72,7 @@ impl Endpoint {
             clients,
             epochs,
             has_state: HasState(Arc::new(|| false)),
+            is_next_member: IsNextMember(Arc::new(|_| false)),
         };
         runtime.spawn(Listener::new(tls, peers, Arc::clone(&network), ingress).run(socket));
         Ok(Self { id, network, runtime: Some(runtime) })

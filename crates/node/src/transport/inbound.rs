@@ -57,6 +57,16 @@ impl fmt::Debug for HasState {
     }
 }
 
+/// Answers whether a key is that of a member of an epoch to come.
+#[derive(Clone)]
+pub struct IsNextMember(pub Arc<dyn Fn(&IdentityKey) -> bool + Send + Sync>);
+
+impl fmt::Debug for IsNextMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IsNextMember")
+    }
+}
+
 /// Members and learners that are known by their keys, and who else is let in.
 #[derive(Clone, Debug)]
 pub struct Peers {
@@ -64,6 +74,8 @@ pub struct Peers {
     pub committee: Arc<Committee>,
     /// Learners, which may follow without being members.
     pub learners: BTreeSet<ClientId>,
+    /// Members of the next epoch by a change that a quorum approved, which may follow too.
+    pub is_next_member: IsNextMember,
     /// Clients that are let in.
     pub clients: Arc<ClientDoor>,
     /// The way to this epoch, for whoever comes from an earlier one.
@@ -78,7 +90,9 @@ impl Peers {
         let other = ClientId(key);
         match self.committee.find(&key) {
             Some(member) => Peer::Replica(member),
-            None if self.learners.contains(&other) => Peer::Learner(other),
+            None if self.learners.contains(&other) || (self.is_next_member.0)(&key) => {
+                Peer::Learner(other)
+            }
             None => Peer::Client(other),
         }
     }
@@ -112,7 +126,9 @@ impl Listener {
         let limiter = |total, reason| {
             ConnectionLimiter::new(ConnectionLimits::of(total), metrics.cut_counter(reason))
         };
-        let lanes = peers.committee.size() * MEMBER_LANES.len() + peers.learners.len();
+        // As many newcomers as there are members have a place besides.
+        let learners = peers.learners.len() + peers.committee.size();
+        let lanes = peers.committee.size() * MEMBER_LANES.len() + learners;
         // A new connection takes the place of an older one, which is there for a moment longer.
         let connections = 2 * lanes + RELAYED_MAX * peers.committee.size();
         let members = ConnectionLimits { total: connections, per_address: connections };
