@@ -50,7 +50,6 @@ impl Replica {
         {
             let bytes = borsh::to_vec(&signed).expect("encoding into memory cannot fail").into();
             self.effects.push_back(Effect::Persist(Record { kind: RecordKind::HandOver, bytes }));
-            self.release();
         }
         // ★ Behind the record: the host carries no task out before that is durable.
         if let Some(signed) = self.hand_overs.take_handed(now) {
