@@ -7,9 +7,14 @@ use crate::{Ignored, Input, Output, VerifiedRun};
 use quorate_types::{Machine, Payload, ReplicaId, Time, Verified};
 
 impl Windowed {
+    /// Returns `true` while something is to be decided.
+    pub(super) fn is_working(&self) -> bool {
+        self.engine_has_work || self.has_open_slots()
+    }
+
     /// Starts and stops timers: they run only while something is to be decided (PBFT §4.5.2).
     pub(super) fn update_work(&mut self, now: Time) {
-        let working = self.engine_has_work || self.has_open_slots();
+        let working = self.is_working();
         if !self.in_view_change {
             self.pacemaker.set_working(now, working && self.config.signs);
         }

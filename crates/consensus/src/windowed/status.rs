@@ -126,8 +126,9 @@ impl Windowed {
                 self.is_decided(slot) && !self.is_responder(from, slot, status.turn);
             self.send_slot(from, slot, status);
         }
-        // Those whose turn it is may have decided less: it asks again where it hears of more.
-        if is_left_to_others {
+        // Those whose turn it is may have decided less. Where nothing comes after it that would
+        // tell of it, the asker hears that there is more, and asks again.
+        if is_left_to_others && !self.is_working() {
             let status = self.own_status();
             self.send(Recipients::One(from), Message::Status(status));
         }

@@ -61,9 +61,9 @@ impl Replica {
         self.effects.push_back(Effect::Release(Release { below, bodies }));
     }
 
-    /// Whoever decided the end of the epoch signs nothing in it any more: members and newcomers that
-    /// lack a height may have nobody else in this epoch, and its last snapshot nobody to vouch for
-    /// it beside those who have left for the next one. What is kept goes there.
+    /// Whoever decided the end of the epoch signs nothing in it any more: members and newcomers
+    /// that lack a height may have nobody else in this epoch, and its last snapshot nobody to vouch
+    /// for it beside those who have left for the next one. What is kept goes there.
     fn releasable_below(&self) -> Height {
         if self.changes.stop().is_some() {
             return self.released_below;

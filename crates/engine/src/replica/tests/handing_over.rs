@@ -80,8 +80,8 @@ fn a_snapshot_is_taken_of_the_last_height() {
 }
 
 /// Others may need all that is kept here for as long as this epoch is served: a snapshot of its end
-/// has too few to vouch for it, before a quorum came to it (seed 1001398), and where the others that
-/// have it are in the next epoch (seed 1000141).
+/// has too few to vouch for it, before a quorum came to it (seed 1001398), and where the others
+/// that have it are in the next epoch (seed 1000141).
 #[test]
 fn nothing_is_released_after_the_end() {
     let mut net = ending(ProtocolKind::LinearPbft);
