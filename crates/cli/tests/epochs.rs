@@ -300,7 +300,7 @@ fn a_newcomer_follows_by_the_change_that_names_it() {
     let store = Store { folder: net.folder() };
     store.prove("before");
     let Learner { config, address } = &net.learners[0];
-    let _newcomer = processes(&[config.clone()]);
+    let _newcomer = processes(std::slice::from_ref(config));
     let key = config.with_file_name("key.toml");
     let (_, address) = address.split_once('@').expect("an address");
     let shown = stdout(&quorate(&["keys", "show", text(&key)]));
