@@ -50,6 +50,7 @@ pub(crate) struct BlockSync {
     newest: Height,
     /// Members that no longer keep the next height.
     gone: BTreeSet<ReplicaId>,
+    /// Who left what was asked for unanswered.
     silence: Silence,
 }
 
@@ -138,7 +139,7 @@ impl BlockSync {
         self.asked.retain(|asked| asked.request.height >= height);
         for asked in self.asked.iter_mut().filter(|asked| !asked.late && asked.until <= now) {
             asked.late = true;
-            self.silence.missed(now, asked.member, asked.until);
+            self.silence.missed(now, asked.member, asked.until - RETRY);
         }
         let surplus = self.asked.len().saturating_sub(ASKED_MAX);
         self.asked.drain(..surplus);

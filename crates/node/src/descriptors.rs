@@ -5,7 +5,8 @@
 //!     the process's own work and its disk       RESERVE, and 1 a full segment of the log
 //!   + connections between members               18 for each other member: 6, and 2 for each of
 //!                                                6 that it may have relayed
-//!   + learners, and a gateway's own client      1 each, and 1 for each member
+//!   + learners, newcomers that a change names   1 each, of newcomers as many as there are members
+//!   + a gateway's own client                    1 for each member
 //!   + what strangers may take                   handshakes, status, clients, gateway
 //! ```
 //!
@@ -16,7 +17,7 @@ use crate::NodeConfig;
 use crate::connections::ENDING_MAX;
 use crate::payments::AuthorityConfig;
 use crate::transport::relay::RELAYED_MAX;
-use crate::transport::{Limits, MEMBER_LANES};
+use crate::transport::{Limits, MEMBER_LANES, learners_max};
 use quorate_storage::LogConfig;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
@@ -91,7 +92,7 @@ impl Demand {
         let others = members.saturating_sub(1);
         let client = if config.gateway.is_some() { members } else { 0 };
         let each = 2 * MEMBER_LANES.len() + 2 * RELAYED_MAX;
-        let own = each * others + config.learners.len() + client;
+        let own = each * others + learners_max(config.learners.len(), members) + client;
         Self {
             own: RESERVE + DOORS * ENDING_MAX + own,
             segments: segments(config.retention_bytes),

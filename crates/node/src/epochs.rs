@@ -214,29 +214,26 @@ impl Epochs {
 /// When a file is not readable, or breaks a rule.
 pub fn read_history(committee: &Path, cache: KeyCache) -> Result<History, NodeError> {
     let history = History::new(Arc::new(load_committee(committee, cache)?));
+    let history = known_as_written(history, committee);
     let folder = committee.with_file_name(FOLDER);
-    match folder.is_dir() {
-        true => go_on(history, read_steps(&folder)?, &folder),
-        false => Ok(known_as_written(history, committee)),
-    }
+    if folder.is_dir() { go_on(history, read_steps(&folder)?, &folder) } else { Ok(history) }
 }
 
-/// Goes on over hand-overs from a source that is trusted, but for those that are known. The last of
-/// them was in force when it was written here, as far as anybody can tell.
+/// Goes on over hand-overs from a source that is trusted. Where they lead to the epoch in force,
+/// that was so when they were written here, as far as anybody can tell.
 ///
 /// # Errors
-/// When one breaks a rule.
+/// When one breaks a rule, or is another than the one that is known.
 pub fn go_on(
     mut history: History,
     steps: Vec<HandedOver>,
     from: &Path,
 ) -> Result<History, NodeError> {
-    let last = history.committee().epoch();
-    for step in steps.into_iter().filter(|step| step.file.epoch > last) {
-        let appended = history.append(step, KeyCache::On);
-        appended.map_err(|reason| NodeError::HandOver { path: from.to_owned(), reason })?;
-    }
-    Ok(known_as_written(history, from))
+    let last = steps.last().map(|step| step.file.epoch);
+    let appended = history.append_all(steps, KeyCache::On);
+    appended.map_err(|reason| NodeError::HandOver { path: from.to_owned(), reason })?;
+    let leads_here = last == Some(history.committee().epoch());
+    Ok(if leads_here { known_as_written(history, from) } else { history })
 }
 
 fn known_as_written(history: History, file: &Path) -> History {

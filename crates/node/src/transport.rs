@@ -82,6 +82,12 @@ pub const MEMBER_LANES: [Lane; 3] = [Lane::Votes, Lane::Consensus, Lane::Bulk];
 /// The one lane between a member and a learner.
 pub const LEARNER_LANE: Lane = Lane::Bulk;
 
+/// Most connections of learners, of whom so many are listed: as many newcomers as there are members
+/// have a place besides.
+pub(crate) const fn learners_max(listed: usize, members: usize) -> usize {
+    listed + members
+}
+
 const MIB: usize = 1024 * 1024;
 
 /// Sessions that one client may have however few clients are let in: one that comes back is there

@@ -84,25 +84,44 @@ impl History {
         Ok(())
     }
 
-    /// Goes on over all these steps as [`History::follow`] does, but for those that are known here.
+    /// Goes on over all these steps as [`History::append`] does, but for those that are known here.
     ///
     /// # Errors
     /// The first rule that a step breaks; [`HandedOverError::OtherEnd`] where another is known.
+    pub fn append_all(
+        &mut self,
+        steps: Vec<HandedOver>,
+        cache: KeyCache,
+    ) -> Result<(), HandedOverError> {
+        steps.into_iter().try_for_each(|step| match self.knows(&step)? {
+            true => Ok(()),
+            false => self.append(step, cache),
+        })
+    }
+
+    /// Goes on over all these steps as [`History::follow`] does, but for those that are known here.
+    ///
+    /// # Errors
+    /// As [`History::append_all`], and where the keys of an epoch are not trusted any more.
     pub fn follow_all(
         &mut self,
         shown: Vec<HandedOver>,
         now_ms: u64,
         cache: KeyCache,
     ) -> Result<(), HandedOverError> {
-        for step in shown {
-            let known = self.steps.iter().find(|known| known.file.epoch == step.file.epoch);
-            match known.map(|known| known.signed.content == step.signed.content) {
-                Some(true) => {}
-                Some(false) => return Err(HandedOverError::OtherEnd(step.file.epoch)),
-                None => self.follow(step, now_ms, cache)?,
-            }
+        shown.into_iter().try_for_each(|step| match self.knows(&step)? {
+            true => Ok(()),
+            false => self.follow(step, now_ms, cache),
+        })
+    }
+
+    /// Returns `true` if this step is known here, and refuses another way into its epoch.
+    fn knows(&self, step: &HandedOver) -> Result<bool, HandedOverError> {
+        let known = self.steps.iter().find(|known| known.file.epoch == step.file.epoch);
+        match known.map(|known| known.signed.content == step.signed.content) {
+            Some(false) => Err(HandedOverError::OtherEnd(step.file.epoch)),
+            known => Ok(known.is_some()),
         }
-        Ok(())
     }
 
     fn enter(&mut self, step: HandedOver, next: Committee) {

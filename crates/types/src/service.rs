@@ -187,10 +187,10 @@ pub trait Service: Send {
         Versions::FIRST
     }
 
-    /// From now on it goes by this one of its versions ([`put_in_force`]):
-    /// told before anything else is asked, and for all that is. The next version comes with the
-    /// next epoch, which has a service of its own that opens the same state: [`Service::root`] of
-    /// what an earlier version left is what it was.
+    /// From now on it goes by this one of its versions ([`put_in_force`]): told before anything
+    /// else is asked, and for all that is. The next version comes with the next epoch, which has a
+    /// service of its own that opens the same state: [`Service::root`] of what an earlier version
+    /// left is what it was.
     fn execute_by(&mut self, _version: u64) {}
 
     /// Fills a state that nothing was ever executed on. The same on every replica.

@@ -248,7 +248,8 @@ impl Options {
             return Ok(());
         }
         let failed = |error| {
-            Failure::run(format!("it was done, and {} was not written: {error}", path.display()))
+            let path = path.display();
+            Failure::run(format!("what was asked for is done, and {path} was not written: {error}"))
         };
         let steps = borsh::to_vec(history.steps()).map_err(Failure::run)?;
         durable::replace(path, &steps).map_err(failed)

@@ -122,9 +122,14 @@ impl Windowed {
         let missing = (next.0..=last).map(Height);
         let mut is_left_to_others = false;
         for slot in missing.filter(|slot| !status.has.contains(slot)) {
-            is_left_to_others |=
-                self.is_decided(slot) && !self.is_responder(from, slot, status.turn);
-            self.send_slot(from, slot, status);
+            match self.window.get(slot).and_then(|known| known.decided()) {
+                Some((proof, payload)) if self.is_responder(from, slot, status.turn) => {
+                    let decided = DecidedSlot { payload: payload.clone(), proof: proof.clone() };
+                    self.send(Recipients::One(from), Message::Decided(Box::new(decided)));
+                }
+                Some(_) => is_left_to_others = true,
+                None => self.send_undecided(from, slot, status),
+            }
         }
         // Those whose turn it is may have decided less. Where nothing comes after it that would
         // tell of it, the asker hears that there is more, and asks again.
@@ -134,20 +139,9 @@ impl Windowed {
         }
     }
 
-    fn is_decided(&self, slot: Height) -> bool {
-        self.window.get(slot).is_some_and(|known| known.decided().is_some())
-    }
-
-    /// Sends a member what is known of a slot that it lacks.
-    fn send_slot(&mut self, to: ReplicaId, slot: Height, status: &Status) {
+    /// Sends a member of this view what is known of a slot that is undecided here.
+    fn send_undecided(&mut self, to: ReplicaId, slot: Height, status: &Status) {
         let Some(known) = self.window.get(slot) else { return };
-        if let Some((proof, payload)) = known.decided() {
-            if self.is_responder(to, slot, status.turn) {
-                let decided = DecidedSlot { payload: payload.clone(), proof: proof.clone() };
-                self.send(Recipients::One(to), Message::Decided(Box::new(decided)));
-            }
-            return;
-        }
         if status.view != self.view || status.in_view_change || !self.takes_part() {
             return;
         }

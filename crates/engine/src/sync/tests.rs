@@ -1,5 +1,6 @@
-use super::{AHEAD_MAX, ASKED_MAX, BLOCKS_MAX, BlockSync, FOLLOW_EVERY, RETRY};
+use super::{AHEAD_MAX, ASKED_MAX, BLOCKS_MAX, BlockSync, FOLLOW_EVERY, PendingFetch, RETRY};
 use crate::message::{FetchBlocks, Kept};
+use crate::silence::PASSED_OVER;
 use quorate_consensus::VerifiedRun;
 use quorate_consensus::chained::{Block, Qc, Run};
 use quorate_consensus::leader::LeaderReputation;
@@ -524,4 +525,20 @@ fn a_learner_passes_over_who_never_answers() {
     assert_eq!(of_the_dead, [3, 18, 42, 87], "passed over for 1, 2, 4 s after 0.3 s, to its turn");
     sync.connected(ReplicaId(3));
     assert!((0..4).any(|turn| ask(&mut sync, now + turn * 400_000)[0].0 == 3), "it is there again");
+}
+
+/// A member is passed over once for all that it was asked before anybody knew of its silence.
+#[test]
+fn what_is_under_way_to_a_silent_member_counts_once() {
+    let mut sync = behind(9);
+    for asked in [0, 100_000] {
+        let until = Time(asked) + RETRY;
+        let pending =
+            PendingFetch { member: ReplicaId(2), request: request(9), until, late: false };
+        sync.asked.push(pending);
+        ask(&mut sync, until.0);
+    }
+    let over = Time(0) + RETRY + PASSED_OVER;
+    assert!(sync.silence.is_passed_over(Time(over.0 - 1), ReplicaId(2)));
+    assert!(!sync.silence.is_passed_over(over, ReplicaId(2)));
 }

@@ -5,7 +5,7 @@ use super::hello::{self, Answer, Asked, Ended};
 use super::outbound::DIRECT_EVERY;
 use super::outbox::{Outbox, drain};
 use super::relay::{self, RELAYED_MAX, Relayed};
-use super::{Limits, MEMBER_LANES, Network};
+use super::{Limits, MEMBER_LANES, Network, learners_max};
 use crate::clients::ClientDoor;
 use crate::connections::{AcceptedStream, Acceptor, ConnectionHandle};
 use crate::connections::{ConnectionLimiter, ConnectionLimits};
@@ -126,11 +126,10 @@ impl Listener {
         let limiter = |total, reason| {
             ConnectionLimiter::new(ConnectionLimits::of(total), metrics.cut_counter(reason))
         };
-        // As many newcomers as there are members have a place besides.
-        let learners = peers.learners.len() + peers.committee.size();
-        let lanes = peers.committee.size() * MEMBER_LANES.len() + learners;
+        let size = peers.committee.size();
+        let lanes = size * MEMBER_LANES.len() + learners_max(peers.learners.len(), size);
         // A new connection takes the place of an older one, which is there for a moment longer.
-        let connections = 2 * lanes + RELAYED_MAX * peers.committee.size();
+        let connections = 2 * lanes + RELAYED_MAX * size;
         let members = ConnectionLimits { total: connections, per_address: connections };
         Self {
             tls: TlsAcceptor::from(tls),

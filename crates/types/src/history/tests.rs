@@ -201,23 +201,27 @@ fn signatures_are_checked_before_ages() {
     assert_eq!(refused, Err(HandedOverError::Signatures { epoch, reason }));
 }
 
-/// Steps that are shown go on from those that are known, whichever of them they begin with, and
-/// never beside them.
+/// Steps go on from those that are known, whichever of them they begin with, and never beside them:
+/// those that are shown, and those of a source that is trusted.
 #[test]
 fn what_is_shown_goes_on_from_what_is_known() {
     let all = history();
-    let follow_all = |known: &[HandedOver], shown: Vec<HandedOver>| {
-        let mut history = History::walk(genesis(), known, KeyCache::Off).expect("sound steps");
-        history.follow_all(shown, DAY_MS, KeyCache::Off).map(|()| history.steps().to_vec())
-    };
-    for known in 0..=2 {
+    let follow = |history: &mut History, shown| history.follow_all(shown, DAY_MS, KeyCache::Off);
+    let append = |history: &mut History, steps| history.append_all(steps, KeyCache::Off);
+    let ways: [&dyn Fn(&mut History, Vec<HandedOver>) -> Result<(), HandedOverError>; 2] =
+        [&follow, &append];
+    for (way, known) in ways.into_iter().flat_map(|way| (0..=2).map(move |known| (way, known))) {
         let known = &all.steps()[..known];
-        assert_eq!(follow_all(known, all.steps().to_vec()), Ok(all.steps().to_vec()));
+        let go_on = |shown: Vec<HandedOver>| {
+            let mut history = History::walk(genesis(), known, KeyCache::Off).expect("sound steps");
+            way(&mut history, shown).map(|()| history.steps().to_vec())
+        };
+        assert_eq!(go_on(all.steps().to_vec()), Ok(all.steps().to_vec()));
         let fork = end_at(DAY_MS);
         let expected = match known {
             [] => Ok(vec![fork.clone()]),
             _ => Err(HandedOverError::OtherEnd(Epoch(2))),
         };
-        assert_eq!(follow_all(known, vec![fork]), expected);
+        assert_eq!(go_on(vec![fork]), expected);
     }
 }
