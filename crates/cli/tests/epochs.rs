@@ -3,10 +3,9 @@
 mod common;
 
 use common::door::{Door, open_gateway_to_all};
-use common::operators::Operators;
+use common::operators::{Operators, entry};
 use common::{
-    Learner, Net, copy_all, forget_learners, json, processes, quorate, stderr, stdout, text,
-    wait_for,
+    Learner, Net, copy_all, forget_learners, json, processes, quorate, stderr, text, wait_for,
 };
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy};
 use quorate_lab::status::ask;
@@ -303,10 +302,7 @@ fn a_newcomer_follows_by_the_change_that_names_it() {
     let _newcomer = processes(std::slice::from_ref(config));
     let key = config.with_file_name("key.toml");
     let (_, address) = address.split_once('@').expect("an address");
-    let shown = stdout(&quorate(&["keys", "show", text(&key)]));
-    let entry = store.path("entry");
-    fs::write(&entry, shown.replace("host:port", address)).expect("written");
-    let add = format!("--add={}", text(&entry));
+    let add = format!("--add={}", text(&entry(&key, address)));
     let keys = net.configs.iter().map(|config| config.with_file_name("key.toml"));
     let keys = keys.chain([key]).collect();
     // The epoch goes on: nobody is in the next one, where it would be known as a member.

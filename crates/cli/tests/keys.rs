@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, quorate, stderr, stdout, text};
+use common::{json, quorate, stderr, stdout, text, works};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -24,12 +24,6 @@ fn refusal(arguments: &[&str]) -> String {
     let output = quorate(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
     stderr(&output)
-}
-
-fn works(arguments: &[&str]) -> String {
-    let output = quorate(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    stdout(&output)
 }
 
 fn secrets(key: &Path) -> String {

@@ -3,38 +3,14 @@
 
 mod common;
 
+use common::load::Load;
 use common::{Net, edit, edit_committee, json, processes, quorate, stdout, wait_for};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-/// Puts for as long as it lives.
-struct Load(Child);
-
-impl Load {
-    fn on(net: &Net) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_quorate"))
-            .args(["kv", "bench", "--keys", "2000", "--batch", "20", "--callers", "4"])
-            .args(["--duration", "3600", "--timeout", "60", "--net"])
-            .arg(net.folder())
-            .stdout(Stdio::null())
-            .spawn();
-        Self(child.expect("the binary runs"))
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            assert_eq!(self.0.try_wait().expect("a process"), None, "the load ended by itself");
-        }
-        self.0.kill().and_then(|()| self.0.wait()).expect("it ran to the end");
-    }
-}
 
 /// A validator or learner that runs beside the committee.
 struct Newcomer {
@@ -86,7 +62,7 @@ fn newcomers_take_the_state_over_and_never_sign() {
     });
     keep_little(&net.learners[0].config);
     net.wait_connected();
-    let load = Load::on(&net);
+    let load = Load::on(&net.folder(), &["--batch", "20"]);
     wait_for("the first blocks to be deleted", || {
         let is_short =
             |look: &Option<ValidatorStatus>| look.as_ref().is_some_and(|s| s.oldest_height > 1);

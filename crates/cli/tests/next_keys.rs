@@ -2,25 +2,18 @@
 
 mod common;
 
+use common::operators::entry;
 use common::spoken::Process;
-use common::{Net, json, processes, quorate, stderr, stdout, text, wait_for};
+use common::{Net, free_offset, json, processes, quorate, stderr, text, wait_for, works};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;
-use quorate_node::config::read_committee_file;
 use quorate_node::epochs::read_steps;
-use quorate_node::ports::free_ports;
 use serde_json::{Value, json as value};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
-
-fn works(arguments: &[&str]) -> String {
-    let output = quorate(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    stdout(&output)
-}
 
 /// Runs a command that must be refused for what it was given, and returns what it says.
 fn refused(arguments: &[&str]) -> String {
@@ -42,14 +35,6 @@ fn refused_dkg(draft: &Path, config: &Path, more: &[&str]) -> String {
     let said = refused(&words.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(!out.exists(), "nothing is begun: {said}");
     said
-}
-
-/// Number that moves the ports of a committee from the first one's to as many free ones.
-fn free_offset(genesis: &Path, ports: u16) -> String {
-    let file = read_committee_file(genesis).expect("a committee file");
-    let (_, first) = file.members[0].address.rsplit_once(':').expect("a port");
-    let first: i32 = first.parse().expect("a number");
-    (i32::from(free_ports(ports).expect("free ports")) - first).to_string()
 }
 
 /// A key-value store of four that serves. One of them is lost, and a newcomer follows it.
@@ -108,10 +93,7 @@ impl Serving {
     fn entry(&self) -> PathBuf {
         let key = self.net.learners[0].config.with_file_name("key.toml");
         let (_, address) = self.net.learners[0].address.split_once('@').expect("an address");
-        let entry = self.path("newcomer.toml");
-        let shown = works(&["keys", "show", text(&key)]);
-        fs::write(&entry, shown.replace("host:port", address)).expect("written");
-        entry
+        entry(&key, address)
     }
 
     /// Writes who the next members are.
@@ -247,18 +229,10 @@ impl Desk {
         refused(&[&["committee", "draft", &*self.place(), "--out", text(&out)], options].concat())
     }
 
-    /// Entry of a key file, for an address of its own.
-    fn entry(&self, key: &Path) -> PathBuf {
-        let entry = key.with_extension("entry");
-        let shown = works(&["keys", "show", text(key)]);
-        fs::write(&entry, shown.replace("host:port", "localhost:9")).expect("written");
-        entry
-    }
-
     fn newcomer(&self) -> PathBuf {
         let key = self.path("newcomer.toml");
         works(&["keys", "generate", text(&key)]);
-        self.entry(&key)
+        entry(&key, "localhost:9")
     }
 
     /// The only member generates keys; where they are.
@@ -356,7 +330,7 @@ fn each_epoch_has_threshold_keys_of_its_own() {
     let desk = Desk::new(1, &["--scheme", "bls-threshold", "--protocol", "sbft"]);
     let voting = desk.path("voting.toml");
     works(&["keys", "generate", text(&voting), "--identity", text(&desk.key(0))]);
-    let replaced = format!("0={}", text(&desk.entry(&voting)));
+    let replaced = format!("0={}", text(&entry(&voting, "localhost:9")));
     let address = "0=127.0.0.1:7000";
     let options = ["--scheme", "ed25519", "--replace", &replaced, "--address", address];
     let members = desk.draft("members", &options);

@@ -6,51 +6,17 @@
 
 mod common;
 
-use common::operators::Operators;
+use common::load::Load;
+use common::operators::{Operators, entry};
 use common::spoken::Process;
-use common::{Net, forget_learners, processes, quorate, stderr, stdout, text, wait_for};
+use common::{Net, forget_learners, free_offset, processes, quorate, text, wait_for, works};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;
-use quorate_node::config::read_committee_file;
-use quorate_node::ports::free_ports;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-fn works(arguments: &[&str]) -> String {
-    let output = quorate(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    stdout(&output)
-}
-
-/// Puts from several callers for as long as it lives; it ends where one is not answered.
-struct Load(Child);
-
-impl Load {
-    fn on(folder: &Path) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_quorate"))
-            .args(["kv", "bench", "--keys", "2000", "--callers", "4", "--duration", "3600"])
-            .args(["--timeout", "60", "--net"])
-            .arg(folder)
-            .stdout(Stdio::null())
-            .spawn();
-        Self(child.expect("the binary runs"))
-    }
-
-    fn goes_on(&mut self) {
-        assert_eq!(self.0.try_wait().expect("a process"), None, "the load ended by itself");
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A network whose members come and go.
 struct Network {
@@ -170,14 +136,14 @@ impl Network {
         fs::remove_dir_all(lost.with_file_name("data")).expect("removed");
         let mut members = self.members.clone();
         members[member] = self.take_newcomers(1).remove(0);
-        let option = format!("--replace={member}={}", entry(&members[member], "key.toml"));
+        let option = format!("--replace={member}={}", entry_of(&members[member], "key.toml"));
         self.change_to(&[option], members, "key.toml");
     }
 
     fn add(&mut self, count: usize) {
         let added = self.take_newcomers(count);
         let options: Vec<String> =
-            added.iter().map(|config| format!("--add={}", entry(config, "key.toml"))).collect();
+            added.iter().map(|config| format!("--add={}", entry_of(config, "key.toml"))).collect();
         let members = self.members.iter().chain(&added).cloned().collect();
         self.change_to(&options, members, "key.toml");
     }
@@ -222,11 +188,8 @@ impl Network {
     }
 
     fn generate(&self, draft: &Path) -> PathBuf {
-        let file = read_committee_file(&self.folder().join("committee.toml")).expect("a file");
-        let (_, first) = file.members[0].address.rsplit_once(':').expect("a port");
-        let first: i32 = first.parse().expect("a number");
         // Newcomers' ports are some two dozen further.
-        let offset = (i32::from(free_ports(64).expect("free ports")) - first).to_string();
+        let offset = free_offset(&self.folder().join("committee.toml"), 64);
         let start = |config: &PathBuf| {
             let out = config.with_file_name("next");
             let named = ["--next", text(draft), "--config", text(config), "--out", text(&out)];
@@ -257,19 +220,16 @@ impl Network {
 
 /// Options that put these members in everybody's place.
 fn entries(members: &[PathBuf], key: &str) -> Vec<String> {
-    let replaced =
-        |(member, config): (usize, &PathBuf)| format!("--replace={member}={}", entry(config, key));
+    let replaced = |(member, config): (usize, &PathBuf)| {
+        format!("--replace={member}={}", entry_of(config, key))
+    };
     members.iter().enumerate().map(replaced).collect()
 }
 
-/// File with what a member's operator hands out: `keys show`'s entry, with its address.
-fn entry(config: &Path, key: &str) -> String {
+/// What the operator of a configuration's key hands out, for the address that it has.
+fn entry_of(config: &Path, key: &str) -> String {
     let address = NodeConfig::load(config).expect("a configuration").listen.expect("an address");
-    let key = config.with_file_name(key);
-    let entry = key.with_extension("entry");
-    let shown = works(&["keys", "show", text(&key)]);
-    fs::write(&entry, shown.replace("host:port", &address)).expect("written");
-    text(&entry).to_owned()
+    text(&entry(&config.with_file_name(key), &address)).to_owned()
 }
 
 fn status(config: &Path) -> Option<ValidatorStatus> {
@@ -279,7 +239,7 @@ fn status(config: &Path) -> Option<ValidatorStatus> {
 #[test]
 fn a_store_outlives_all_its_members() {
     let mut network = Network::start();
-    let mut load = Load::on(&network.folder());
+    let load = Load::on(&network.folder(), &[]);
     network.write();
     network.replace_after_its_disk_was_lost(2);
 
@@ -296,7 +256,6 @@ fn a_store_outlives_all_its_members() {
     network.change_scheme("bls", "hotstuff");
     network.change_scheme("ed25519", "pbft");
     assert_eq!(network.epoch(), 9);
-    load.goes_on();
     drop(load);
     network.check_all();
 }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::operators::entry;
 use common::{
     Net, TIMEOUT, client_in, edit_committee, json, processes, quorate, stderr, text, wait_for,
 };
@@ -98,13 +99,10 @@ impl Founders {
             serde_json::from_value(written["configs"].clone()).expect("paths");
         let genesis = folder.join("committee.toml");
         let members = read_committee_file(&genesis).expect("a committee file").members;
-        let entry = |(config, member): (&PathBuf, &quorate_types::Member)| {
-            let (key, entry) = (config.with_file_name("key.toml"), config.with_extension("entry"));
-            let shown = done(&["keys", "show", text(&key)]);
-            fs::write(&entry, shown.replace("host:port", &member.address)).expect("written");
-            entry
+        let entry_of = |(config, member): (&PathBuf, &quorate_types::Member)| {
+            entry(&config.with_file_name("key.toml"), &member.address)
         };
-        let entries = configs.iter().zip(&members).map(entry).collect();
+        let entries = configs.iter().zip(&members).map(entry_of).collect();
         fs::remove_file(genesis).expect("removed");
         Self { folder, configs, entries }
     }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub(crate) mod door;
+pub(crate) mod load;
 pub(crate) mod mounts;
 pub(crate) mod operators;
 pub(crate) mod spoken;
@@ -10,7 +11,7 @@ pub(crate) mod spoken;
 use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask_all};
-use quorate_node::config::load_committee;
+use quorate_node::config::{load_committee, read_committee_file};
 use quorate_node::ports::free_ports;
 use quorate_node::{Client, ClientConfig, SessionSpec};
 use quorate_types::ReplicaId;
@@ -51,11 +52,24 @@ pub(crate) fn copy_all(from: &Path, to: &Path) {
     }
 }
 
+/// Runs a command that must succeed, and returns what it prints.
+pub(crate) fn works(arguments: &[&str]) -> String {
+    let output = quorate(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
 /// Runs a command that must succeed, and reads the JSON object that it prints.
 pub(crate) fn json(arguments: &[&str]) -> Value {
-    let output = quorate(arguments);
-    assert!(output.status.success(), "{arguments:?} failed:\n{}", stderr(&output));
-    serde_json::from_str(&stdout(&output)).expect("one JSON object")
+    serde_json::from_str(&works(arguments)).expect("one JSON object")
+}
+
+/// Number that moves the ports of a committee from the first one's to as many free ones.
+pub(crate) fn free_offset(genesis: &Path, ports: u16) -> String {
+    let file = read_committee_file(genesis).expect("a committee file");
+    let (_, first) = file.members[0].address.rsplit_once(':').expect("a port");
+    let first: i32 = first.parse().expect("a number");
+    (i32::from(free_ports(ports).expect("free ports")) - first).to_string()
 }
 
 /// Waits until `look` finds something.

@@ -1,7 +1,15 @@
 //! Operators who change a testnet's committee by their commands.
 
-use super::{copy_all, quorate, stderr, stdout, text};
+use super::{copy_all, quorate, stderr, stdout, text, works};
 use std::path::{Path, PathBuf};
+
+/// Writes what an operator hands out of a key file, for this address, into a file beside it.
+pub(crate) fn entry(key: &Path, address: &str) -> PathBuf {
+    let entry = key.with_extension("entry");
+    let shown = works(&["keys", "show", text(key)]);
+    std::fs::write(&entry, shown.replace("host:port", address)).expect("written");
+    entry
+}
 
 /// Operators of the members in force, with the folder that `quorate testnet` wrote.
 pub(crate) struct Operators {

@@ -201,16 +201,18 @@ fn signatures_are_checked_before_ages() {
     assert_eq!(refused, Err(HandedOverError::Signatures { epoch, reason }));
 }
 
+type Way = fn(&mut History, Vec<HandedOver>) -> Result<(), HandedOverError>;
+
 /// Steps go on from those that are known, whichever of them they begin with, and never beside them:
 /// those that are shown, and those of a source that is trusted.
 #[test]
 fn what_is_shown_goes_on_from_what_is_known() {
     let all = history();
-    let follow = |history: &mut History, shown| history.follow_all(shown, DAY_MS, KeyCache::Off);
-    let append = |history: &mut History, steps| history.append_all(steps, KeyCache::Off);
-    let ways: [&dyn Fn(&mut History, Vec<HandedOver>) -> Result<(), HandedOverError>; 2] =
-        [&follow, &append];
-    for (way, known) in ways.into_iter().flat_map(|way| (0..=2).map(move |known| (way, known))) {
+    let follow: Way = |history, shown| history.follow_all(shown, DAY_MS, KeyCache::Off);
+    let append: Way = |history, steps| history.append_all(steps, KeyCache::Off);
+    for (way, known) in
+        [follow, append].into_iter().flat_map(|way| (0..=2).map(move |known| (way, known)))
+    {
         let known = &all.steps()[..known];
         let go_on = |shown: Vec<HandedOver>| {
             let mut history = History::walk(genesis(), known, KeyCache::Off).expect("sound steps");
