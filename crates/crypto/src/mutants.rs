@@ -390,6 +390,26 @@ pub enum Mutant {
     PayRootOfAnybody,
     /// Payments: whoever signs may issue.
     PayAnyIssuer,
+    /// Payments: an authority votes for what it had not locked over a frozen coin.
+    PayVoteOverFrozen,
+    /// Payments: an authority reports a freeze that is not durable.
+    PayReportBeforePersist,
+    /// Payments: what was decided for is voted for unchecked.
+    PayTrustDecision,
+    /// Payments: a refunded coin is free again.
+    PayRefundSetsFree,
+    /// Payments: a refund may pay anybody.
+    PayRefundToAnybody,
+    /// Releases: the transaction that most reports name is decided.
+    PayReleaseMostReported,
+    /// Releases: a transaction is decided for one of its inputs, whatever is of the others.
+    PayReleaseOneInput,
+    /// Releases: authorities that did not report are taken to have voted for nothing.
+    PayReleaseUnheard,
+    /// Releases: anybody may have a coin frozen.
+    PayFreezeByAnybody,
+    /// Releases: a report need not be signed by its authority.
+    PayReportByAnybody,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
     /// Windowed protocols: a primary that one member suspects is suspected by all.

@@ -67,7 +67,7 @@ fn lock(sequence: u64) -> Lock {
         id: TxId(hash(&[&b"spends"[..], &number].concat())),
         payer: IdentityKey([7; 32]),
         locks: vec![input],
-        serial: None,
+        kind: CoreKind::Spend,
         outputs: hash(&[&b"outputs"[..], &number].concat()),
         signature: Signature([9; 64]),
     };

@@ -11,6 +11,11 @@
 //! * A transaction whose input is taken is refused with the one that took it, signed by the same
 //!   payer: with both, anybody can prove who tried to spend twice.
 //!
+//! * A coin under [release](crate::release) is not voted over, but for what it was locked for before,
+//!   from the moment of its freeze on (★); the freeze is durable before the report of it leaves (★).
+//!   Once something is decided, that is voted for after the same checks as any order (★), and
+//!   nothing else.
+//!
 //! # What the host owes it
 //!
 //! The contract of [`quorate_types::machine`], with these words: locks before anything else (the
@@ -22,6 +27,8 @@
 use crate::orders::{CheckedOrder, Orders};
 use crate::spent::{Lock, LockStatus, Locked, SpentSet};
 use crate::wire::{Answer, Verdict};
+use crate::frozen::ReleaseEntry;
+use crate::release::{Decided, Held};
 use crate::{Core, Equivocation, Network, OutputId, TxId, Vote};
 use quorate_crypto::VotingSecret;
 use quorate_crypto::mutants::{self, Mutant};
@@ -43,6 +50,10 @@ pub enum AuthorityEvent {
     Orders(Verified<Orders>),
     /// The answer to [`AuthorityEffect::Sign`].
     Signed(Signed),
+    /// The committee ordered that these coins are frozen. Told again, it reports them again.
+    Freeze(Vec<OutputId>),
+    /// The committee decided releases.
+    Decided(Decided),
     /// The answer to [`AuthorityEffect::Read`].
     Read {
         /// Sequence number of the lock.
@@ -57,6 +68,10 @@ pub enum AuthorityEvent {
 pub enum AuthorityEffect {
     /// Make locks durable before anything that follows leaves (★).
     Persist(Vec<Lock>),
+    /// Make entries about coins under release durable before anything that follows leaves (★).
+    PersistReleases(Vec<ReleaseEntry>),
+    /// Sign what a frozen coin is locked for, and have it ordered.
+    Report(OutputId, Held),
     /// Vote on the pool, then answer [`AuthorityEvent::Signed`]. Votes may be made before their
     /// locks are durable: they leave after.
     Sign(SignJob),
@@ -107,6 +122,8 @@ pub struct Authority {
     sign_by: Option<Time>,
     /// Orders that came too late, by the lock that took their input.
     late: BTreeMap<u64, Vec<(u64, OutputId, Core)>>,
+    /// Frozen coins to be reported once their lock is read, by the lock.
+    reports: BTreeMap<u64, Vec<(OutputId, TxId)>>,
     effects: VecDeque<AuthorityEffect>,
 }
 
@@ -121,6 +138,7 @@ impl Authority {
             unsigned: Vec::new(),
             sign_by: None,
             late: BTreeMap::new(),
+            reports: BTreeMap::new(),
             effects: VecDeque::new(),
         }
     }
@@ -130,9 +148,8 @@ impl Authority {
         let begun = self.effects.len();
         for (ticket, looked) in orders.into_inner().into_vec() {
             match looked {
-                CheckedOrder::Valid(core) | CheckedOrder::Late(core) => {
-                    self.on_valid(ticket, core, &mut locks);
-                }
+                CheckedOrder::Valid(core) => self.on_valid(ticket, core, &mut locks),
+                CheckedOrder::Late(core) => self.on_unchecked(ticket, core),
                 CheckedOrder::Repeated(tx) => self.on_again(ticket, tx),
                 CheckedOrder::Invalid(tx, invalid) => {
                     self.answer(ticket, tx, Verdict::Invalid(invalid));
@@ -149,21 +166,36 @@ impl Authority {
 
     /// All inputs at once: every one is free, or locked for this transaction, or it is refused (★).
     fn on_valid(&mut self, ticket: u64, core: Core, locks: &mut Vec<Lock>) {
-        let status = self.spent.status(core.id, &core.locks);
+        let status = self.spent.status(&core);
         match status {
             _ if mutants::active(Mutant::PayNoLocks) => self.unsigned.push((ticket, core.id)),
-            LockStatus::Free => {
+            LockStatus::Free | LockStatus::Due => {
                 self.unsigned.push((ticket, core.id));
                 locks.push(self.lock(core));
             }
             LockStatus::Own => self.on_again(ticket, core.id),
-            LockStatus::Taken(input, locked) => {
-                if mutants::active(Mutant::PayPartialLock) {
-                    self.lock(core.clone());
-                }
-                self.on_late(ticket, input, locked, core);
-            }
+            status => self.refuse(ticket, core, status),
         }
+    }
+
+    /// An order that was refused when it was looked at, so that its certificates were not. If it
+    /// would be voted for now, it comes again.
+    fn on_unchecked(&mut self, ticket: u64, core: Core) {
+        let status = self.spent.status(&core);
+        self.refuse(ticket, core, status);
+    }
+
+    fn refuse(&mut self, ticket: u64, core: Core, status: LockStatus) {
+        if mutants::active(Mutant::PayPartialLock) {
+            self.lock(core.clone());
+        }
+        let verdict = match status {
+            LockStatus::Taken(input, locked) => return self.on_late(ticket, input, locked, core),
+            LockStatus::Undecided(input) => Verdict::Undecided { input },
+            LockStatus::Released(input, decision) => Verdict::Released { input, decision },
+            LockStatus::Free | LockStatus::Own | LockStatus::Due => Verdict::Busy,
+        };
+        self.answer(ticket, core.id, verdict);
     }
 
     fn on_again(&mut self, ticket: u64, tx: TxId) {
@@ -185,14 +217,55 @@ impl Authority {
         if waiting >= READS_MAX {
             return self.answer(ticket, core.id, Verdict::Busy);
         }
-        let asked = self.late.entry(locked.sequence).or_default();
-        if asked.is_empty() {
-            self.effects.push_back(AuthorityEffect::Read(locked.sequence));
+        self.read(locked.sequence);
+        self.late.entry(locked.sequence).or_default().push((ticket, input, core));
+    }
+
+    /// Has a lock read, unless it is being read.
+    fn read(&mut self, sequence: u64) {
+        if !self.late.contains_key(&sequence) && !self.reports.contains_key(&sequence) {
+            self.effects.push_back(AuthorityEffect::Read(sequence));
         }
-        asked.push((ticket, input, core));
+    }
+
+    /// ★ Freezes first, for good; then reports, of every coin that was frozen before too.
+    fn on_freeze(&mut self, coins: Vec<OutputId>) {
+        let is_new = |coin: &OutputId| !self.spent.frozen().contains(*coin);
+        let new = coins.iter().copied().filter(is_new);
+        let entries = new.map(ReleaseEntry::Freeze).collect();
+        self.promise(entries);
+        for coin in coins {
+            match self.spent.get(coin) {
+                None => self.effects.push_back(AuthorityEffect::Report(coin, Held::Free)),
+                Some(Locked { tx, sequence }) => {
+                    self.read(sequence);
+                    self.reports.entry(sequence).or_default().push((coin, tx));
+                }
+            }
+        }
+    }
+
+    fn on_decided(&mut self, decided: Decided) {
+        let is_new = |(coin, _): &(OutputId, _)| self.spent.frozen().decision(*coin).is_none();
+        let new = decided.into_iter().filter(is_new);
+        let entries = new.map(|(coin, decision)| ReleaseEntry::Decide(coin, decision)).collect();
+        self.promise(entries);
+    }
+
+    fn promise(&mut self, entries: Vec<ReleaseEntry>) {
+        for entry in &entries {
+            self.spent.frozen().apply(*entry);
+        }
+        if !entries.is_empty() && !mutants::active(Mutant::PayReportBeforePersist) {
+            self.effects.push_back(AuthorityEffect::PersistReleases(entries));
+        }
     }
 
     fn on_read(&mut self, sequence: u64, lock: Option<&Lock>) {
+        for (coin, tx) in self.reports.remove(&sequence).unwrap_or_default() {
+            let held = lock.map_or(Held::Pruned(tx), |lock| Held::For(lock.core.clone()));
+            self.effects.push_back(AuthorityEffect::Report(coin, held));
+        }
         for (ticket, input, second) in self.late.remove(&sequence).unwrap_or_default() {
             let tx = second.id;
             let first = lock.map(|lock| Box::new(lock.core.clone()));
@@ -235,6 +308,8 @@ impl Machine for Authority {
                     self.answer(ticket, tx, Verdict::Vote(vote));
                 }
             }
+            AuthorityEvent::Freeze(coins) => self.on_freeze(coins),
+            AuthorityEvent::Decided(decided) => self.on_decided(decided),
             AuthorityEvent::Read { sequence, lock } => self.on_read(sequence, lock.as_ref()),
         }
     }

@@ -33,11 +33,13 @@
 //! Pure: no clock, socket, file, thread or randomness.
 
 mod authority;
+mod frozen;
 mod network;
 mod orders;
 mod output;
 mod payer;
 mod receipt;
+pub mod release;
 mod scheme;
 mod spent;
 #[cfg(test)]
@@ -47,6 +49,7 @@ pub mod votes;
 mod wire;
 
 pub use authority::{Authority, AuthorityEffect, AuthorityEvent, SignJob, Signed};
+pub use frozen::{Frozen, ReleaseEntry};
 pub use network::{AuthorityEntry, Endowment, Network, NetworkError, NetworkFile};
 pub use orders::{CheckedOrder, OrderVerifier, Orders, check_orders};
 pub use output::{Output, OutputId, TxId};
@@ -56,7 +59,7 @@ pub use receipt::{Memo, Paid, PayReceipt, ReceiptError};
 pub use scheme::{PayScheme, UnknownPayScheme};
 pub use spent::{Lock, LockStatus, Locked, SpentSet};
 pub use transaction::{
-    Coin, Core, Equivocation, Input, Invalid, Opening, Origin, Proof, Source, Transaction,
+    Coin, Core, CoreKind, Equivocation, Input, Invalid, Opening, Origin, Proof, Source, Transaction,
 };
 pub use votes::{Counted, MerkleVote, TxCertificate, Vote, Votes};
 pub use wire::{ANSWER_BYTES_MAX, Answer, ORDER_BYTES_MAX, Verdict};

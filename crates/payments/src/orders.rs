@@ -52,7 +52,8 @@ pub enum CheckedOrder {
     Valid(Core),
     /// The order is a repetition: its inputs are locked for it, so it was found valid before.
     Repeated(TxId),
-    /// An input is locked for another transaction, and the payer of both signed this one too.
+    /// An input is locked for another transaction, or under release, and its payer signed this one
+    /// too.
     Late(Core),
     /// The order is refused.
     Invalid(TxId, Invalid),
@@ -97,7 +98,7 @@ impl OrderVerifier {
     fn begin(&self, (ticket, tx): (u64, Transaction)) -> PendingOrder {
         let core = tx.core(self.network.id());
         let invalid = self.form(&tx).err();
-        let status = self.spent.status(core.id, &core.locks);
+        let status = self.spent.status(&core);
         PendingOrder { ticket, tx, core, status, invalid }
     }
 
@@ -135,7 +136,7 @@ impl OrderVerifier {
         if mutants::active(Mutant::PayTrustCertificates) {
             return;
         }
-        let open = indices(seen, |one| one.is_open() && one.status == LockStatus::Free);
+        let open = indices(seen, PendingOrder::needs_certificate_check);
         let mut claims = Vec::new();
         let known = self.certified.lock();
         for at in open {
@@ -183,12 +184,20 @@ impl PendingOrder {
         self.is_open() && self.status != LockStatus::Own
     }
 
+    /// Tells whether it may be voted for now without ever having been checked here.
+    fn needs_certificate_check(&self) -> bool {
+        self.is_open() && matches!(self.status, LockStatus::Free | LockStatus::Due)
+    }
+
     fn finish(self) -> CheckedOrder {
         match (self.invalid, self.status) {
             (Some(invalid), _) => CheckedOrder::Invalid(self.core.id, invalid),
-            (None, LockStatus::Free) => CheckedOrder::Valid(self.core),
+            (None, LockStatus::Free | LockStatus::Due) => CheckedOrder::Valid(self.core),
             (None, LockStatus::Own) => CheckedOrder::Repeated(self.core.id),
-            (None, LockStatus::Taken(..)) => CheckedOrder::Late(self.core),
+            (
+                None,
+                LockStatus::Taken(..) | LockStatus::Undecided(_) | LockStatus::Released(..),
+            ) => CheckedOrder::Late(self.core),
         }
     }
 }

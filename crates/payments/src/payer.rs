@@ -7,10 +7,14 @@
 //! * Votes are counted together ([`PayerEffect::Count`]); those of an authority that sent a bad one
 //!   are checked alone from then on.
 //! * Refusals that an honest authority is among end it: the transaction is invalid. Refusals for a
-//!   taken input end it when those who did not refuse are no quorum.
+//!   taken input end it when those who did not refuse are no quorum. The end of an input's release
+//!   ends it when an honest authority is among those who say so; until there is one, it waits.
 
+use crate::release::Decision;
 use crate::wire::{Answer, Verdict};
-use crate::{Counted, Equivocation, Invalid, Network, Transaction, TxCertificate, TxId, Vote};
+use crate::{
+    Counted, Equivocation, Invalid, Network, OutputId, Transaction, TxCertificate, TxId, Vote,
+};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::Bitmap;
 use quorate_types::{Machine, ReplicaId, Time};
@@ -89,6 +93,8 @@ pub enum PaymentOutcome {
     /// So many authorities are locked for another transaction of the same payer that this one
     /// waits for nothing but liars. With the proof that the payer signed both, where one was shown.
     Conflicting(Option<Box<Equivocation>>),
+    /// An input of it was released otherwise, so that it will never be certified.
+    Released(OutputId, Decision),
 }
 
 /// Machine of a payer. Payments are independent of each other; hundreds may be under way.
@@ -109,6 +115,7 @@ struct Payment {
     counting: bool,
     invalid: BTreeMap<ReplicaId, Invalid>,
     locked: Bitmap,
+    released: BTreeMap<ReplicaId, (OutputId, Decision)>,
     proof: Option<Box<Equivocation>>,
     retry_after: Duration,
     /// Time at which the authorities that did not answer are asked again; none before the
@@ -141,6 +148,7 @@ impl Payer {
             counting: false,
             invalid: BTreeMap::new(),
             locked: Bitmap::new(self.network.committee().size()),
+            released: BTreeMap::new(),
             proof: None,
             retry_after: RETRY_AFTER,
             ask_at: None,
@@ -190,7 +198,20 @@ impl Payer {
                 payment.proof = payment.proof.take().or(proof);
                 self.end_if_decided(tx);
             }
-            Verdict::Busy => {}
+            Verdict::Released { input, decision } => {
+                payment.released.insert(from, (input, decision));
+                self.end_if_released(tx, (input, decision));
+            }
+            Verdict::Busy | Verdict::Undecided { .. } => {}
+        }
+    }
+
+    fn end_if_released(&mut self, tx: TxId, end: (OutputId, Decision)) {
+        let committee = self.network.committee();
+        let agree = self.under_way[&tx].released.iter().filter(|(_, said)| **said == end);
+        let agree = agree.map(|(one, _)| one.index());
+        if committee.includes_honest(&Bitmap::from_indices(committee.size(), agree)) {
+            self.end(tx, PaymentOutcome::Released(end.0, end.1));
         }
     }
 

@@ -4,7 +4,9 @@
 //! while the authority's own thread adds to it; what survives a crash is the log of [`Lock`]s that
 //! its host keeps.
 
-use crate::{Core, OutputId, TxId};
+use crate::frozen::{Frozen, Standing};
+use crate::release::Decision;
+use crate::{Core, CoreKind, OutputId, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
 use papaya::HashMap;
 use quorate_crypto::Digest;
@@ -38,12 +40,21 @@ pub enum LockStatus {
     Own,
     /// This one is locked for another transaction.
     Taken(OutputId, Locked),
+    /// They were decided for this transaction, which was not checked here since: to be checked, and
+    /// voted for whatever they are locked for.
+    Due,
+    /// The release of this one is not decided, as far as is known here: nothing new is voted for
+    /// over it.
+    Undecided(OutputId),
+    /// The release of this one ended otherwise.
+    Released(OutputId, Decision),
 }
 
 /// Set of locked inputs. Readers take no mutex, and never wait for the thread that adds.
 #[derive(Debug, Default)]
 pub struct SpentSet {
     inputs: HashMap<Key, Locked, Seed>,
+    frozen: Frozen,
 }
 
 impl SpentSet {
@@ -52,12 +63,41 @@ impl SpentSet {
     /// has one that all know.
     #[must_use]
     pub fn new(inputs: usize, seed: [u64; 2]) -> Self {
-        Self { inputs: HashMap::builder().capacity(inputs).hasher(Seed(seed)).build() }
+        let inputs = HashMap::builder().capacity(inputs).hasher(Seed(seed)).build();
+        Self { inputs, frozen: Frozen::default() }
+    }
+
+    /// Coins under release, which are not voted over whether locked or free.
+    #[must_use]
+    pub fn frozen(&self) -> &Frozen {
+        &self.frozen
     }
 
     /// Lock status of a transaction's inputs, all together.
     #[must_use]
-    pub fn status(&self, id: TxId, locks: &[OutputId]) -> LockStatus {
+    pub fn status(&self, core: &Core) -> LockStatus {
+        match self.frozen.standing(core) {
+            Standing::Lost(coin, decision) => LockStatus::Released(coin, decision),
+            Standing::Due { followed: true } => LockStatus::Own,
+            Standing::Due { followed: false } if mutants::active(Mutant::PayTrustDecision) => {
+                LockStatus::Own
+            }
+            Standing::Due { followed: false } => LockStatus::Due,
+            // A refund is for what was decided, and nothing else.
+            Standing::Untouched | Standing::Frozen(_) if core.kind == CoreKind::Refund => {
+                LockStatus::Undecided(core.locks[0])
+            }
+            Standing::Untouched => self.locked(core.id, &core.locks),
+            Standing::Frozen(coin) => match self.locked(core.id, &core.locks) {
+                LockStatus::Free if !mutants::active(Mutant::PayVoteOverFrozen) => {
+                    LockStatus::Undecided(coin)
+                }
+                locked => locked,
+            },
+        }
+    }
+
+    fn locked(&self, id: TxId, locks: &[OutputId]) -> LockStatus {
         let found: Vec<_> = locks.iter().map(|lock| (lock, self.get(*lock))).collect();
         let taken = found.iter().find_map(|(lock, locked)| {
             locked.filter(|locked| locked.tx != id).map(|locked| (**lock, locked))
@@ -89,6 +129,7 @@ impl SpentSet {
         for input in &lock.core.locks {
             self.insert(*input, locked);
         }
+        self.frozen.follow(&lock.core);
     }
 
     /// Number of locked inputs.

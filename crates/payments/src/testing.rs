@@ -5,6 +5,8 @@ use crate::{
     Equivocation, Lock, Network, NetworkFile, OrderVerifier, Output, OutputId, PayScheme, SpentSet,
     Transaction, TxCertificate, Verdict, Vote, check_orders,
 };
+use crate::ReleaseEntry;
+use crate::release::{Held, Report};
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyFile};
 use quorate_types::{Epoch, Groups, Machine, ReplicaId, Time, Weights, deal_keys};
 use std::sync::Arc;
@@ -139,6 +141,9 @@ pub(crate) struct AuthorityHost {
     index: usize,
     shard: u16,
     pub(crate) log: Vec<Lock>,
+    pub(crate) releases: Vec<ReleaseEntry>,
+    /// What it asked to have ordered.
+    pub(crate) reports: Vec<(OutputId, Held)>,
     pub(crate) spent: Arc<SpentSet>,
     pub(crate) verifier: OrderVerifier,
     pub(crate) machine: Authority,
@@ -148,26 +153,50 @@ pub(crate) struct AuthorityHost {
 impl AuthorityHost {
     pub(crate) fn new(testnet: &TestNetwork, index: usize, shard: u16) -> Self {
         let network = Arc::clone(&testnet.network);
-        Self::recovered(network, testnet.keys[index].clone(), index, shard, Vec::new())
+        Self::recovered(network, testnet.keys[index].clone(), (index, shard), <_>::default())
     }
 
     fn recovered(
         network: Arc<Network>,
         keys: KeyFile,
-        index: usize,
-        shard: u16,
-        log: Vec<Lock>,
+        (index, shard): (usize, u16),
+        (log, releases): (Vec<Lock>, Vec<ReleaseEntry>),
     ) -> Self {
         let spent = Arc::new(SpentSet::default());
+        releases.iter().for_each(|entry| spent.frozen().apply(*entry));
         log.iter().for_each(|lock| spent.lock(lock));
         let verifier = OrderVerifier::new(Arc::clone(&network), shard, Arc::clone(&spent));
         let machine = Authority::new(&network, Arc::clone(&spent), log.len() as u64);
-        Self { network, keys, index, shard, log, spent, verifier, machine, evidence: Vec::new() }
+        let (reports, evidence) = (Vec::new(), Vec::new());
+        Self {
+            network,
+            keys,
+            index,
+            shard,
+            log,
+            releases,
+            reports,
+            spent,
+            verifier,
+            machine,
+            evidence,
+        }
     }
 
-    /// It loses everything but the log.
+    /// It loses everything but what is durable.
     pub(crate) fn restart(self) -> Self {
-        Self::recovered(self.network, self.keys, self.index, self.shard, self.log)
+        let place = (self.index, self.shard);
+        Self::recovered(self.network, self.keys, place, (self.log, self.releases))
+    }
+
+    /// It executes a freeze or decisions; its new reports, signed.
+    pub(crate) fn execute(&mut self, ordered: AuthorityEvent) -> Vec<Report> {
+        self.machine.handle(Time(0), ordered);
+        assert!(self.answers().is_empty());
+        let sign = |(coin, held)| {
+            Report::sign(&self.network, &self.keys.identity, replica(self.index), coin, held)
+        };
+        std::mem::take(&mut self.reports).into_iter().map(sign).collect()
     }
 
     /// Shows it orders together; its answers in the order in which they leave.
@@ -193,6 +222,8 @@ impl AuthorityHost {
         while let Some(effect) = self.machine.poll() {
             match effect {
                 AuthorityEffect::Persist(locks) => self.log.extend(locks),
+                AuthorityEffect::PersistReleases(entries) => self.releases.extend(entries),
+                AuthorityEffect::Report(coin, held) => self.reports.push((coin, held)),
                 AuthorityEffect::Sign(job) => {
                     let signed = job.run(&self.network, &self.keys.voting, replica(self.index));
                     self.machine.handle(Time(0), AuthorityEvent::Signed(signed));

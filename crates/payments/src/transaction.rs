@@ -70,6 +70,9 @@ pub enum Source {
         /// The issuer's own count.
         serial: u64,
     },
+    /// A coin that goes back to its owner because its release was decided so
+    /// ([`release`](crate::release)).
+    Refund(Input),
 }
 
 /// An output that is spent. Whose it is, the transaction says once for all its inputs.
@@ -137,6 +140,9 @@ pub enum Invalid {
     /// An input that is not what its certified transaction made.
     #[error("input {0} is not an output of the transaction that is shown")]
     Path(OutputId),
+    /// A refund that pays anything else than the coin's value to its owner.
+    #[error("a refund pays the coin's whole value to its owner, in one output")]
+    Refund,
     /// An input without a quorum's votes.
     #[error("the certificate of input {0} does not verify")]
     Certificate(OutputId),
@@ -153,6 +159,7 @@ impl Transaction {
 
     const SOURCES: &'static str = "quorate v1 payments: inputs";
     const SERIAL: &'static str = "quorate v1 payments: an issuer's serial";
+    const RELEASED: &'static str = "quorate v1 payments: a released coin";
 
     /// Makes and signs a transaction that spends coins of one owner. Sorts the coins; checks
     /// nothing else: [`Transaction::check_form`] and a verifier of orders do.
@@ -165,13 +172,16 @@ impl Transaction {
     ) -> Self {
         let mut coins: Vec<&Coin> = coins.iter().collect();
         coins.sort_by_key(|coin| coin.id);
-        let input = |coin: &Coin| Input {
-            id: coin.id,
-            value: coin.output.value,
-            origin: coin.origin.clone(),
-        };
-        let source = Source::Spend(coins.into_iter().map(input).collect());
+        let source = Source::Spend(coins.into_iter().map(Input::of).collect());
         Self::sign(network, secret, source, outputs)
+    }
+
+    /// Makes and signs the transaction by which a released coin goes back to its owner. There is
+    /// one for a coin; authorities vote for it once its refund was decided.
+    #[must_use]
+    pub fn refund(network: &Network, secret: &IdentitySecret, coin: &Coin) -> Self {
+        let back = Output { owner: secret.public(), value: coin.output.value };
+        Self::sign(network, secret, Source::Refund(Input::of(coin)), vec![back])
     }
 
     /// Makes and signs an issue.
@@ -211,6 +221,9 @@ impl Transaction {
                 hash_parts(Self::SOURCES, &[&bytes])
             }
             Source::Issue { serial } => hash_parts(Self::SERIAL, &[&serial.to_le_bytes()]),
+            Source::Refund(input) => {
+                hash_parts(Self::RELEASED, &[&input.id.tx.0.0, &input.id.index.to_le_bytes()])
+            }
         }
     }
 
@@ -220,6 +233,7 @@ impl Transaction {
         match &self.source {
             Source::Spend(inputs) => inputs.iter().map(|input| input.id).collect(),
             Source::Issue { .. } => vec![OutputId { tx: TxId(self.sources()), index: 0 }],
+            Source::Refund(input) => vec![input.id],
         }
     }
 
@@ -231,9 +245,10 @@ impl Transaction {
             id: name(network, self.payer, sources, outputs),
             payer: self.payer,
             locks: self.locks(),
-            serial: match self.source {
-                Source::Issue { serial } => Some(serial),
-                Source::Spend(_) => None,
+            kind: match self.source {
+                Source::Spend(_) => CoreKind::Spend,
+                Source::Issue { serial } => CoreKind::Issue(serial),
+                Source::Refund(_) => CoreKind::Refund,
             },
             outputs,
             signature: self.signature,
@@ -279,10 +294,29 @@ impl Transaction {
             return Err(Invalid::ZeroValue);
         }
         let outputs = sum(self.outputs.iter().map(|output| output.value))?;
-        let Source::Spend(inputs) = &self.source else {
-            let is_issuer = self.payer == network.issuer() || mutants::active(Mutant::PayAnyIssuer);
-            return if is_issuer { Ok(()) } else { Err(Invalid::NotTheIssuer) };
-        };
+        match &self.source {
+            Source::Spend(inputs) => self.check_spend(network, inputs, outputs),
+            Source::Issue { .. } => {
+                let is_issuer =
+                    self.payer == network.issuer() || mutants::active(Mutant::PayAnyIssuer);
+                if is_issuer { Ok(()) } else { Err(Invalid::NotTheIssuer) }
+            }
+            Source::Refund(input) => {
+                let back = Output { owner: self.payer, value: input.value };
+                if self.outputs != [back] && !mutants::active(Mutant::PayRefundToAnybody) {
+                    return Err(Invalid::Refund);
+                }
+                self.check_origin(network, input)
+            }
+        }
+    }
+
+    fn check_spend(
+        &self,
+        network: &Network,
+        inputs: &[Input],
+        outputs: u64,
+    ) -> Result<(), Invalid> {
         if inputs.is_empty() || inputs.len() > Self::INPUTS_MAX {
             return Err(Invalid::Inputs);
         }
@@ -322,6 +356,7 @@ impl Transaction {
         let inputs = match &self.source {
             Source::Spend(inputs) => inputs.as_slice(),
             Source::Issue { .. } => &[],
+            Source::Refund(input) => std::slice::from_ref(input),
         };
         let mut last = None;
         inputs.iter().filter_map(move |input| match &input.origin {
@@ -334,6 +369,28 @@ impl Transaction {
     }
 }
 
+impl Input {
+    fn of(coin: &Coin) -> Self {
+        Self { id: coin.id, value: coin.output.value, origin: coin.origin.clone() }
+    }
+
+    /// A name without the rest, which no hash of inputs covers.
+    fn bare(id: OutputId) -> Self {
+        Self { id, value: 0, origin: Origin::Genesis }
+    }
+}
+
+/// Kind of a transaction, with what its locks do not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum CoreKind {
+    /// It spends what it locks.
+    Spend,
+    /// It issues under this serial number, which its lock is the hash of.
+    Issue(u64),
+    /// It gives back the coin that it locks.
+    Refund,
+}
+
 /// Rest of a transaction that an authority voted for: its payer, inputs and signature. Two of
 /// different names that share a lock prove that their payer tried to spend it twice.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -344,8 +401,8 @@ pub struct Core {
     pub payer: IdentityKey,
     /// Names that the transaction locks.
     pub locks: Vec<OutputId>,
-    /// The serial number behind the lock of an issue.
-    pub serial: Option<u64>,
+    /// Kind of the transaction.
+    pub kind: CoreKind,
     /// The root over its outputs.
     pub outputs: Digest,
     /// The payer's signature over the name.
@@ -356,9 +413,13 @@ impl Core {
     /// Returns `true` if the payer signed a transaction of this name that locks what is stated.
     #[must_use]
     pub fn is_genuine(&self, network: &Network) -> bool {
-        let source = match self.serial {
-            Some(serial) => Source::Issue { serial },
-            None => Source::Spend(self.locks.iter().map(|id| bare_input(*id)).collect()),
+        let source = match (self.kind, self.locks.as_slice()) {
+            (CoreKind::Spend, locks) => {
+                Source::Spend(locks.iter().map(|id| Input::bare(*id)).collect())
+            }
+            (CoreKind::Issue(serial), _) => Source::Issue { serial },
+            (CoreKind::Refund, [coin]) => Source::Refund(Input::bare(*coin)),
+            (CoreKind::Refund, _) => return false,
         };
         let (outputs, signature) = (Vec::new(), self.signature);
         let tx = Transaction { payer: self.payer, source, outputs, signature };
@@ -366,11 +427,6 @@ impl Core {
             && name(network.id(), self.payer, tx.sources(), self.outputs) == self.id
             && self.payer.verify(&owner_statement(network, self.id), &self.signature).is_ok()
     }
-}
-
-/// A name without the rest, which no hash of inputs covers.
-fn bare_input(id: OutputId) -> Input {
-    Input { id, value: 0, origin: Origin::Genesis }
 }
 
 /// Two transactions that one payer signed and that cannot both be.
@@ -383,11 +439,15 @@ pub struct Equivocation {
 }
 
 impl Equivocation {
-    /// Returns `true` if the payer of both signed two transactions over one lock.
+    /// Returns `true` if the payer of both signed two transactions over one lock. A refund is none
+    /// of them: it is there for coins that another one locked.
     #[must_use]
     pub fn is_proven(&self, network: &Network) -> bool {
         let Self { first, second } = self;
+        let is_refund = |core: &Core| core.kind == CoreKind::Refund;
         first.id != second.id
+            && !is_refund(first)
+            && !is_refund(second)
             && first.payer == second.payer
             && first.locks.iter().any(|lock| second.locks.contains(lock))
             && first.is_genuine(network)

@@ -1,6 +1,7 @@
 //! Messages between payers and authorities. An order is the encoding of a
 //! [`Transaction`](crate::Transaction) as it is.
 
+use crate::release::Decision;
 use crate::{Core, Invalid, OutputId, TxId, Vote};
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -30,6 +31,19 @@ pub enum Verdict {
     Invalid(Invalid),
     /// The authority has too much to do: ask again later.
     Busy,
+    /// An input is under release, or a refund of it not decided, as far as the authority followed
+    /// the order: ask again later.
+    Undecided {
+        /// Input whose release is not decided.
+        input: OutputId,
+    },
+    /// The release of an input ended otherwise: the transaction will never be voted for.
+    Released {
+        /// Input whose release ended.
+        input: OutputId,
+        /// What it ended with.
+        decision: Decision,
+    },
 }
 
 /// Largest order: inputs with the largest certificates that a network of hundreds makes.

@@ -67,13 +67,17 @@ pub enum Kind {
     MerkleRoot,
     /// A payer's memo to the one whom it pays.
     TxMemo,
+    /// An owner's wish that its coins be released.
+    TxRelease,
+    /// An authority's report of what a frozen coin is locked for.
+    TxReport,
     /// A member's question after its own newest signatures.
     OwnQuestion,
 }
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -102,6 +106,8 @@ impl Kind {
         Self::TxVote,
         Self::MerkleRoot,
         Self::TxMemo,
+        Self::TxRelease,
+        Self::TxReport,
         Self::OwnQuestion,
     ];
 
@@ -137,6 +143,8 @@ impl Kind {
             Self::TxVote => "TX-VOTE/",
             Self::MerkleRoot => "MERKLE-ROOT/",
             Self::TxMemo => "TX-MEMO/",
+            Self::TxRelease => "TX-RELEASE/",
+            Self::TxReport => "TX-REPORT/",
             Self::OwnQuestion => "OWN-QUESTION/",
         }
     }

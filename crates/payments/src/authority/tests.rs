@@ -1,4 +1,6 @@
 use super::*;
+use crate::release::Decision;
+use crate::transaction::owner_statement;
 use crate::testing::{ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, secret, to};
 use crate::{Coin, PayScheme, Transaction, Verdict, check_orders};
 
@@ -278,6 +280,75 @@ fn every_shard_locks_for_itself() {
 }
 
 /// Each rule left out is noticed by the check that stands for it.
+/// ★ The freeze is durable before anybody hears of it.
+#[test]
+fn a_freeze_is_durable_before_its_report() {
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let [first, _] = conflict(&testnet);
+    assert!(is_vote(&host.verdict(&first)));
+    let locked = first.core(testnet.network.id());
+    let (coin, free) = (locked.locks[0], testnet.endowed(ALICE)[0].id);
+    host.machine.handle(Time(0), AuthorityEvent::Freeze(vec![coin, free]));
+    let effects = effects(&mut host.machine);
+    let [
+        AuthorityEffect::PersistReleases(entries),
+        AuthorityEffect::Read(0),
+        AuthorityEffect::Report(reported, Held::Free),
+    ] = &effects[..]
+    else {
+        panic!("first the freeze: {effects:?}")
+    };
+    assert_eq!(entries[..], [coin, free].map(ReleaseEntry::Freeze));
+    assert_eq!(*reported, free);
+    let lock = Some(host.log[0].clone());
+    host.machine.handle(Time(0), AuthorityEvent::Read { sequence: 0, lock });
+    let Some(AuthorityEffect::Report(reported, held)) = host.machine.poll() else {
+        panic!("then the report of what was locked")
+    };
+    assert_eq!((reported, held), (coin, Held::For(locked)));
+}
+
+/// ★ What reports came to is no judgement: a transaction whose coin never existed is not voted for
+/// because it was decided.
+#[test]
+fn what_was_decided_is_checked_like_any_order() {
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let real = testnet.issue(1, &[to(MALLORY, 9)]);
+    let other = testnet.certificate(&testnet.issue(2, &[to(MALLORY, 9)]));
+    let forged = real.coins(testnet.network.id(), &other);
+    let tx = testnet.spend(MALLORY, &forged, &[to(BOB, 9)]);
+    let (coin, id) = (forged[0].id, tx.id(testnet.network.id()));
+    host.execute(AuthorityEvent::Freeze(vec![coin]));
+    host.execute(AuthorityEvent::Decided(vec![(coin, Decision::Spend(id))]));
+    assert_eq!(host.verdict(&tx), Verdict::Invalid(crate::Invalid::Certificate(coin)));
+    let good = real.coins(testnet.network.id(), &testnet.certificate(&real));
+    let tx = testnet.spend(MALLORY, &good, &[to(BOB, 9)]);
+    assert!(is_vote(&host.verdict(&tx)), "shown with the right certificate");
+    assert!(is_vote(&host.verdict(&tx)), "and again");
+    assert_eq!(host.log.len(), 1, "and locked once");
+}
+
+#[test]
+fn a_refund_pays_its_owner_and_nobody_else() {
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let coin = &testnet.endowed(ALICE)[0];
+    let back = Transaction::refund(&testnet.network, &secret(ALICE), coin);
+    assert_eq!(host.verdict(&back), Verdict::Undecided { input: coin.id }, "nobody decided it");
+    host.execute(AuthorityEvent::Freeze(vec![coin.id]));
+    assert_eq!(host.verdict(&back), Verdict::Undecided { input: coin.id });
+    host.execute(AuthorityEvent::Decided(vec![(coin.id, Decision::Refund)]));
+    let mut away = Transaction { outputs: vec![to(BOB, 10)], ..back.clone() };
+    let statement = owner_statement(&testnet.network, away.id(testnet.network.id()));
+    away.signature = secret(ALICE).sign(&statement);
+    assert_eq!(host.verdict(&away), Verdict::Invalid(crate::Invalid::Refund));
+    assert!(is_vote(&host.verdict(&back)));
+    let mut host = host.restart();
+    assert!(is_vote(&host.verdict(&back)), "after a restart, too");
+}
+
 mod mutants {
     use super::*;
     use quorate_crypto::mutants::assert_noticed;
@@ -297,5 +368,8 @@ mod mutants {
         );
         assert_noticed(Mutant::PayVoteBeforePersist, locks_survive_a_restart);
         assert_noticed(Mutant::PayRefuseRepeats, a_repeated_transaction_gets_its_vote_again);
+        assert_noticed(Mutant::PayReportBeforePersist, a_freeze_is_durable_before_its_report);
+        assert_noticed(Mutant::PayTrustDecision, what_was_decided_is_checked_like_any_order);
+        assert_noticed(Mutant::PayRefundToAnybody, a_refund_pays_its_owner_and_nobody_else);
     }
 }

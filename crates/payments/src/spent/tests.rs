@@ -25,8 +25,15 @@ fn inputs_are_judged_all_together() {
     spent.insert(input(1), locked(10, 0));
     spent.insert(input(2), locked(10, 0));
     let status = |tx: u8, inputs: &[u8]| {
-        let inputs: Vec<_> = inputs.iter().map(|one| input(*one)).collect();
-        spent.status(locked(tx, 0).tx, &inputs)
+        let locks = inputs.iter().map(|one| input(*one)).collect();
+        spent.status(&Core {
+            id: locked(tx, 0).tx,
+            payer: quorate_crypto::IdentityKey([1; 32]),
+            locks,
+            kind: CoreKind::Spend,
+            outputs: Digest::ZERO,
+            signature: quorate_crypto::Signature([0; 64]),
+        })
     };
     assert_eq!(status(10, &[1, 2]), LockStatus::Own);
     assert_eq!(status(11, &[3, 4]), LockStatus::Free);

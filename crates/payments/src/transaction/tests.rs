@@ -262,7 +262,8 @@ mod equivocation {
         assert!(forged(&|it| it.second.signature = it.first.signature), "another's signature");
         assert!(forged(&|it| it.first.outputs = Digest::ZERO), "other outputs");
         assert!(forged(&|it| it.first.payer = key(ALICE)), "somebody else");
-        assert!(forged(&|it| it.first.serial = Some(1)), "a serial number of its own");
+        assert!(forged(&|it| it.first.kind = CoreKind::Issue(1)), "a serial number of its own");
+        assert!(forged(&|it| it.first.kind = CoreKind::Refund), "a refund");
         let locks = proof.second.locks.clone();
         assert!(forged(&|it| it.first.locks = locks.clone()), "other inputs");
         let coins = testnet.endowed(MALLORY);

@@ -13,7 +13,7 @@ fn lock(sequence: u64) -> Lock {
         id: TxId(hash(&[b"spender", &sequence.to_le_bytes()[..]].concat())),
         payer: IdentityKey([7; 32]),
         locks: vec![input],
-        serial: None,
+        kind: CoreKind::Spend,
         outputs: Digest::ZERO,
         signature: Signature([9; 64]),
     };

@@ -1,0 +1,127 @@
+//! Coins under release at one authority: what it no longer votes over, and what it votes for
+//! instead.
+//!
+//! There are few, and most of the time none: a set beside the locked inputs, which is asked first.
+//! What survives a crash is the log of [`ReleaseEntry`]s that its host keeps.
+
+use crate::release::Decision;
+use crate::{Core, CoreKind, OutputId};
+use borsh::{BorshDeserialize, BorshSerialize};
+use parking_lot::RwLock;
+use quorate_crypto::mutants::{self, Mutant};
+use std::collections::BTreeMap;
+
+/// Promise of an authority about a coin under release (★).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum ReleaseEntry {
+    /// It votes for nothing over this coin that it had not locked before.
+    Freeze(OutputId),
+    /// It votes for what was decided of this coin, and for nothing else.
+    Decide(OutputId, Decision),
+}
+
+/// Coins under release, and those whose release ended. Readers wait for nothing longer than the
+/// insertion of an entry.
+#[derive(Debug, Default)]
+pub struct Frozen {
+    coins: RwLock<BTreeMap<OutputId, Entry>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    decision: Option<Decision>,
+    /// True once the transaction that was decided for was voted for here since the start.
+    followed: bool,
+}
+
+/// Standing of a transaction as its coins' releases have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// None of its coins was ever frozen.
+    Untouched,
+    /// This coin is frozen.
+    Frozen(OutputId),
+    /// All that was frozen of it was decided for it.
+    Due {
+        /// True if it was checked and locked already.
+        followed: bool,
+    },
+    /// This coin was decided for something else.
+    Lost(OutputId, Decision),
+}
+
+impl Frozen {
+    /// Takes in an entry, new or recovered. A decision stays as it is.
+    pub fn apply(&self, entry: ReleaseEntry) {
+        let mut coins = self.coins.write();
+        match entry {
+            ReleaseEntry::Freeze(coin) => {
+                coins.entry(coin).or_default();
+            }
+            ReleaseEntry::Decide(coin, decision) => {
+                coins.entry(coin).or_default().decision.get_or_insert(decision);
+            }
+        }
+    }
+
+    /// Returns `true` if the coin is or was under release.
+    #[must_use]
+    pub fn contains(&self, coin: OutputId) -> bool {
+        self.coins.read().contains_key(&coin)
+    }
+
+    /// Decision about a coin, if one was made.
+    #[must_use]
+    pub fn decision(&self, coin: OutputId) -> Option<Decision> {
+        self.coins.read().get(&coin)?.decision
+    }
+
+    /// Number of coins that are or were under release.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.coins.read().len()
+    }
+
+    /// Returns `true` while no coin ever was under release.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.coins.read().is_empty()
+    }
+
+    /// Notes that a transaction that was decided for is locked.
+    pub(crate) fn follow(&self, core: &Core) {
+        let mut coins = self.coins.write();
+        for lock in &core.locks {
+            if let Some(entry) = coins.get_mut(lock) {
+                entry.followed |= entry.decision.is_some_and(|decision| is_for(decision, core));
+            }
+        }
+    }
+
+    pub(crate) fn standing(&self, core: &Core) -> Standing {
+        let coins = self.coins.read();
+        let mut standing = Standing::Untouched;
+        for lock in &core.locks {
+            let Some(entry) = coins.get(lock) else { continue };
+            match entry.decision {
+                Some(decision) if !is_for(decision, core) => {
+                    return Standing::Lost(*lock, decision);
+                }
+                None => standing = Standing::Frozen(*lock),
+                Some(_) if matches!(standing, Standing::Frozen(_)) => {}
+                Some(_) => standing = Standing::Due { followed: entry.followed },
+            }
+        }
+        standing
+    }
+}
+
+/// Tells whether a decision is for this transaction (★).
+fn is_for(decision: Decision, core: &Core) -> bool {
+    match decision {
+        Decision::Spend(tx) => core.id == tx,
+        Decision::Refund => {
+            core.kind == CoreKind::Refund || mutants::active(Mutant::PayRefundSetsFree)
+        }
+    }
+}

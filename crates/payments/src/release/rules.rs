@@ -1,0 +1,267 @@
+//! The rules: what reports and certificates decide.
+
+use super::{Decision, Docket, Held, Known, ReleaseStep, Standing};
+use crate::{OutputId, TxId};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::{ReplicaId, Weights};
+
+/// Coins whose release ended, each with its end.
+pub type Decided = Vec<(OutputId, Decision)>;
+
+/// Reason that a step changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A report of a coin that nobody froze.
+    #[error("the coin is not frozen")]
+    NotFrozen,
+    /// A second report of one authority.
+    #[error("this authority reported the coin before")]
+    Repeated,
+    /// A report of a coin that is decided.
+    #[error("the coin's release has ended")]
+    Ended,
+    /// A report of a transaction that does not take the coin.
+    #[error("the reported transaction does not take the coin")]
+    OtherCoin,
+    /// A certificate for what decisions were against (beyond F faulty authorities).
+    #[error("what is certified was decided against")]
+    DecidedAgainst,
+}
+
+/// Rules of release over a docket. Steps come checked: signatures, certificates and coins are
+/// [`ReleaseStep`]'s.
+#[derive(Debug)]
+pub struct Releases<'a, D> {
+    docket: &'a mut D,
+    weights: &'a Weights,
+}
+
+impl<'a, D: Docket> Releases<'a, D> {
+    /// Rules for authorities of these weights.
+    pub fn new(docket: &'a mut D, weights: &'a Weights) -> Self {
+        Self { docket, weights }
+    }
+
+    /// Executes a step that was checked ([`ReleaseStep::open`]), and returns what that ends.
+    ///
+    /// # Errors
+    /// When the docket fails; within, why the step changes nothing.
+    pub fn apply(&mut self, step: &ReleaseStep) -> Result<Result<Decided, Refusal>, D::Error> {
+        match step {
+            ReleaseStep::Freeze(freeze) => {
+                let mut decided = Vec::new();
+                for coin in &freeze.coins {
+                    decided.extend(self.freeze(coin.id)?);
+                }
+                Ok(Ok(decided))
+            }
+            ReleaseStep::Report(report) => {
+                self.report(report.authority, report.coin, &report.held)
+            }
+            ReleaseStep::Certified { core, .. } => self.certified(core.id, &core.locks),
+        }
+    }
+
+    /// Freezes a coin, and returns what that ends; nothing for one that is frozen.
+    ///
+    /// # Errors
+    /// When the docket fails.
+    pub fn freeze(&mut self, coin: OutputId) -> Result<Decided, D::Error> {
+        let mut standing = self.docket.coin(coin)?;
+        if standing.frozen {
+            return Ok(Vec::new());
+        }
+        standing.frozen = true;
+        self.docket.set_coin(coin, &standing)?;
+        self.settle(vec![coin])
+    }
+
+    /// Counts an authority's report.
+    ///
+    /// # Errors
+    /// When the docket fails; within, why the report does not count.
+    pub fn report(
+        &mut self,
+        from: ReplicaId,
+        coin: OutputId,
+        held: &Held,
+    ) -> Result<Result<Decided, Refusal>, D::Error> {
+        let standing = self.docket.coin(coin)?;
+        if let Err(refusal) = check_report(&standing, from, coin, held) {
+            return Ok(Err(refusal));
+        }
+        if let Held::For(core) = held {
+            self.learn(core.id, &core.locks, false)?;
+        }
+        let mut standing = self.docket.coin(coin)?;
+        standing.claims.extend(held.tx());
+        standing.reports.insert(from, held.tx());
+        self.docket.set_coin(coin, &standing)?;
+        let affected = self.affected(coin, &standing)?;
+        self.settle(affected).map(Ok)
+    }
+
+    /// Takes in that a transaction is certified.
+    ///
+    /// # Errors
+    /// When the docket fails; within, that something else was decided.
+    pub fn certified(
+        &mut self,
+        tx: TxId,
+        locks: &[OutputId],
+    ) -> Result<Result<Decided, Refusal>, D::Error> {
+        for lock in locks {
+            let decision = self.docket.coin(*lock)?.decision;
+            if decision.is_some_and(|decision| decision != Decision::Spend(tx)) {
+                return Ok(Err(Refusal::DecidedAgainst));
+            }
+        }
+        self.learn(tx, locks, true)?;
+        self.settle(locks.to_vec()).map(Ok)
+    }
+
+    /// Notes which coins a transaction takes, at each of them.
+    fn learn(&mut self, tx: TxId, locks: &[OutputId], certified: bool) -> Result<(), D::Error> {
+        let before = self.docket.transaction(tx)?;
+        let certified = certified || before.is_some_and(|known| known.certified);
+        self.docket.set_transaction(tx, &Known { locks: locks.to_vec(), certified })?;
+        for lock in locks {
+            let mut standing = self.docket.coin(*lock)?;
+            if standing.claims.insert(tx) {
+                self.docket.set_coin(*lock, &standing)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the release of every coin in `agenda`, and of those that follow from it, where the
+    /// rules allow.
+    fn settle(&mut self, mut agenda: Vec<OutputId>) -> Result<Decided, D::Error> {
+        let mut decided = Vec::new();
+        while let Some(coin) = agenda.pop() {
+            let Some(decision) = self.decision(coin)? else { continue };
+            for taken in self.taken_by(decision, coin)? {
+                let mut standing = self.docket.coin(taken)?;
+                if standing.frozen && standing.decision.is_none() {
+                    standing.decision = Some(decision);
+                    self.docket.set_coin(taken, &standing)?;
+                    decided.push((taken, decision));
+                    agenda.extend(self.affected(taken, &standing)?);
+                }
+            }
+        }
+        Ok(decided)
+    }
+
+    /// Decision about one coin; `None` while there is none to make.
+    fn decision(&self, coin: OutputId) -> Result<Option<Decision>, D::Error> {
+        let standing = self.docket.coin(coin)?;
+        if !standing.frozen || standing.decision.is_some() {
+            return Ok(None);
+        }
+        for tx in &standing.claims {
+            if self.docket.transaction(*tx)?.is_some_and(|known| known.certified) {
+                return Ok(Some(Decision::Spend(*tx)));
+            }
+        }
+        Ok(match self.rivals(coin, &standing)?.as_deref() {
+            Some([]) => Some(Decision::Refund),
+            Some([tx]) if self.is_alone(*tx)? => Some(Decision::Spend(*tx)),
+            _ => None,
+        })
+    }
+
+    /// Transactions that take the coin and are possible; `None` before enough have reported.
+    fn rivals(&self, coin: OutputId, standing: &Standing) -> Result<Option<Vec<TxId>>, D::Error> {
+        if !standing.frozen || standing.reported(self.weights) < self.weights.honest() {
+            return Ok(None);
+        }
+        let mut rivals = Vec::new();
+        for tx in &standing.claims {
+            if self.is_possible(*tx, coin)? {
+                rivals.push(*tx);
+            }
+        }
+        if mutants::active(Mutant::PayReleaseMostReported) {
+            rivals.sort_by_key(|tx| std::cmp::Reverse(standing.named(*tx, self.weights)));
+            rivals.truncate(1);
+        }
+        Ok(Some(rivals))
+    }
+
+    /// Tells whether a transaction is all that is possible at each of its coins (★).
+    fn is_alone(&self, tx: TxId) -> Result<bool, D::Error> {
+        if mutants::active(Mutant::PayReleaseOneInput) {
+            return Ok(true);
+        }
+        let Some(known) = self.docket.transaction(tx)? else { return Ok(false) };
+        for lock in &known.locks {
+            let standing = self.docket.coin(*lock)?;
+            if self.rivals(*lock, &standing)?.as_deref() != Some(&[tx]) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Tells whether a transaction that takes `coin` may be certified, for all that is known (★).
+    fn is_possible(&self, tx: TxId, coin: OutputId) -> Result<bool, D::Error> {
+        let known = self.docket.transaction(tx)?;
+        let locks = known.map_or_else(|| vec![coin], |known| known.locks);
+        for lock in locks {
+            let standing = self.docket.coin(lock)?;
+            if standing.frozen && !self.is_possible_at(tx, &standing) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_possible_at(&self, tx: TxId, standing: &Standing) -> bool {
+        if let Some(decision) = standing.decision {
+            return decision == Decision::Spend(tx);
+        }
+        let unheard = self.weights.total() - standing.reported(self.weights);
+        let unheard = if mutants::active(Mutant::PayReleaseUnheard) { 0 } else { unheard };
+        standing.named(tx, self.weights) + unheard >= self.weights.quorum() - self.weights.faulty_max()
+    }
+
+    /// Coins whose release may end because something changed at this one: those of every
+    /// transaction that takes it.
+    fn affected(&self, coin: OutputId, standing: &Standing) -> Result<Vec<OutputId>, D::Error> {
+        let mut affected = vec![coin];
+        for tx in &standing.claims {
+            affected.extend(self.docket.transaction(*tx)?.into_iter().flat_map(|tx| tx.locks));
+        }
+        Ok(affected)
+    }
+
+    fn taken_by(&self, decision: Decision, coin: OutputId) -> Result<Vec<OutputId>, D::Error> {
+        let known = match decision {
+            Decision::Spend(tx) => self.docket.transaction(tx)?,
+            Decision::Refund => None,
+        };
+        Ok(known.map_or_else(|| vec![coin], |known| known.locks))
+    }
+}
+
+fn check_report(
+    standing: &Standing,
+    from: ReplicaId,
+    coin: OutputId,
+    held: &Held,
+) -> Result<(), Refusal> {
+    if !standing.frozen {
+        return Err(Refusal::NotFrozen);
+    }
+    if standing.decision.is_some() {
+        return Err(Refusal::Ended);
+    }
+    if standing.reports.contains_key(&from) {
+        return Err(Refusal::Repeated);
+    }
+    match held {
+        Held::For(core) if !core.locks.contains(&coin) => Err(Refusal::OtherCoin),
+        _ => Ok(()),
+    }
+}
