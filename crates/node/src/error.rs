@@ -6,6 +6,7 @@ use crate::descriptors::TooFewDescriptors;
 use crate::http_tls::HttpTlsError;
 use crate::payments::AuthorityConfigError;
 use quorate_crypto::{KeyFileError, PassphraseError};
+use quorate_payments::LookupFailed;
 use quorate_storage::StorageError;
 use quorate_types::machine::Halt;
 use quorate_types::{HandedOverError, Height, LacksVersion, NetworkId, ReplicaId};
@@ -32,6 +33,9 @@ pub enum NodeError {
         /// The file that says so.
         mark: PathBuf,
     },
+    /// An authority could not look an input up: it would have to guess whether it is locked.
+    #[error("cannot tell whether an input is locked: {0}; the authority stops")]
+    LookupFailed(#[from] LookupFailed),
     /// The key file is refused.
     #[error(transparent)]
     Key(#[from] KeyFileError),

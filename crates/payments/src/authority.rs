@@ -15,12 +15,12 @@
 //!
 //! The contract of [`quorate_types::machine`], with these words: locks before anything else (the
 //! [`SpentSet`] holds every lock before the machine is made); effects in order; nothing polled
-//! after a `Persist` leaves before it is durable; a failed write stops the authority; `Sign` and
-//! `Read` come back as events. An authority that lost its locks must never vote again under its
+//! after a `Persist` leaves before it is durable; a failed write stops the authority, and so does
+//! [`AuthorityEffect::Stop`]; `Sign` and `Read` come back as events. An authority that lost its locks must never vote again under its
 //! keys.
 
 use crate::orders::{CheckedOrder, Orders};
-use crate::spent::{Lock, LockStatus, Locked, SpentSet};
+use crate::spent::{Lock, LockStatus, Locked, LookupFailed, SpentSet};
 use crate::wire::{Answer, Verdict};
 use crate::{Core, Equivocation, Network, OutputId, TxId, Vote};
 use quorate_crypto::VotingSecret;
@@ -71,6 +71,8 @@ pub enum AuthorityEffect {
     },
     /// A payer signed two transactions over one input: keep the proof.
     Evidence(Box<Equivocation>),
+    /// An input could not be looked up: stop, and hand nothing more in (★). It may be locked.
+    Stop(LookupFailed),
 }
 
 /// Transactions to vote for, off the machine.
@@ -137,6 +139,9 @@ impl Authority {
                 CheckedOrder::Invalid(tx, invalid) => {
                     self.answer(ticket, tx, Verdict::Invalid(invalid));
                 }
+                CheckedOrder::Unknown(failed) => {
+                    self.effects.push_back(AuthorityEffect::Stop(failed));
+                }
             }
         }
         if !locks.is_empty() && !mutants::active(Mutant::PayVoteBeforePersist) {
@@ -152,17 +157,18 @@ impl Authority {
         let status = self.spent.status(core.id, &core.locks);
         match status {
             _ if mutants::active(Mutant::PayNoLocks) => self.unsigned.push((ticket, core.id)),
-            LockStatus::Free => {
+            Ok(LockStatus::Free) => {
                 self.unsigned.push((ticket, core.id));
                 locks.push(self.lock(core));
             }
-            LockStatus::Own => self.on_again(ticket, core.id),
-            LockStatus::Taken(input, locked) => {
+            Ok(LockStatus::Own) => self.on_again(ticket, core.id),
+            Ok(LockStatus::Taken(input, locked)) => {
                 if mutants::active(Mutant::PayPartialLock) {
                     self.lock(core.clone());
                 }
                 self.on_late(ticket, input, locked, core);
             }
+            Err(failed) => self.effects.push_back(AuthorityEffect::Stop(failed)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Checking orders before an authority's machine sees them: many at a time, since signatures of
 //! many cost a fraction of each alone.
 
-use crate::spent::{LockStatus, SpentSet};
+use crate::spent::{LockStatus, LookupFailed, SpentSet};
 use crate::transaction::owner_statement;
 use crate::{Core, Invalid, Network, Transaction, TxId};
 use parking_lot::Mutex;
@@ -56,6 +56,8 @@ pub enum CheckedOrder {
     Late(Core),
     /// The order is refused.
     Invalid(TxId, Invalid),
+    /// An input could not be looked up, so that nothing may be said of the order.
+    Unknown(LookupFailed),
 }
 
 /// Orders that arrived and were checked together, in their order, each with the ticket that it came
@@ -135,7 +137,7 @@ impl OrderVerifier {
         if mutants::active(Mutant::PayTrustCertificates) {
             return;
         }
-        let open = indices(seen, |one| one.is_open() && one.status == LockStatus::Free);
+        let open = indices(seen, |one| one.is_open() && one.status == Ok(LockStatus::Free));
         let mut claims = Vec::new();
         let known = self.certified.lock();
         for at in open {
@@ -169,7 +171,7 @@ struct PendingOrder {
     ticket: u64,
     tx: Transaction,
     core: Core,
-    status: LockStatus,
+    status: Result<LockStatus, LookupFailed>,
     invalid: Option<Invalid>,
 }
 
@@ -180,15 +182,16 @@ impl PendingOrder {
 
     /// Tells whether its payer's signature was never checked here.
     fn needs_payer_check(&self) -> bool {
-        self.is_open() && self.status != LockStatus::Own
+        self.is_open() && self.status != Ok(LockStatus::Own)
     }
 
     fn finish(self) -> CheckedOrder {
         match (self.invalid, self.status) {
+            (_, Err(failed)) => CheckedOrder::Unknown(failed),
             (Some(invalid), _) => CheckedOrder::Invalid(self.core.id, invalid),
-            (None, LockStatus::Free) => CheckedOrder::Valid(self.core),
-            (None, LockStatus::Own) => CheckedOrder::Repeated(self.core.id),
-            (None, LockStatus::Taken(..)) => CheckedOrder::Late(self.core),
+            (None, Ok(LockStatus::Free)) => CheckedOrder::Valid(self.core),
+            (None, Ok(LockStatus::Own)) => CheckedOrder::Repeated(self.core.id),
+            (None, Ok(LockStatus::Taken(..))) => CheckedOrder::Late(self.core),
         }
     }
 }

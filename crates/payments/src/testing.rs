@@ -203,6 +203,7 @@ impl AuthorityHost {
                 }
                 AuthorityEffect::Answer { ticket, answer } => answers.push((ticket, answer)),
                 AuthorityEffect::Evidence(proof) => self.evidence.push(*proof),
+                AuthorityEffect::Stop(failed) => panic!("{failed}"),
             }
         }
         answers

@@ -466,7 +466,9 @@ pub(crate) fn fail(error: NodeError) -> Failure {
             Failure::Halted(error.to_string())
         }
         NodeError::LacksVersion(_) => Failure::LacksVersion(error.to_string()),
-        NodeError::Storage(_) | NodeError::Marker { .. } => Failure::Disk(error.to_string()),
+        NodeError::Storage(_) | NodeError::LookupFailed(_) | NodeError::Marker { .. } => {
+            Failure::Disk(error.to_string())
+        }
         error => Failure::run(error),
     }
 }

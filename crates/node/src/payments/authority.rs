@@ -294,10 +294,7 @@ impl Origin {
             queue,
             counts: Arc::clone(&self.counts),
         };
-        threads.spawn("machine", move || {
-            machine.run(&checked_in, &events_in, &stopped);
-            Ok(())
-        })?;
+        threads.spawn("machine", move || machine.run(&checked_in, &events_in, &stopped))?;
         let durable = Arc::new(AtomicU64::new(locks.next()));
         // Everything goes behind the log in one queue: the front half has nothing to decide.
         let (_, queue) = barrier();
@@ -412,7 +409,7 @@ impl MachineThread {
         checked: &Receiver<AuthorityEvent>,
         events: &Receiver<AuthorityEvent>,
         stopped: &Receiver<()>,
-    ) {
+    ) -> Result<(), NodeError> {
         loop {
             let wait = self.machine.next_timeout().map_or(Duration::from_secs(3_600), |due| {
                 Duration::from_micros(due.0.saturating_sub(self.clock.now().0))
@@ -420,7 +417,7 @@ impl MachineThread {
             let event = select! {
                 recv(events) -> event => event.ok(),
                 recv(checked) -> event => event.ok(),
-                recv(stopped) -> _ => return,
+                recv(stopped) -> _ => return Ok(()),
                 default(wait) => None,
             };
             let now: Time = self.clock.now();
@@ -428,21 +425,22 @@ impl MachineThread {
                 Some(event) => self.machine.handle(now, event),
                 None => self.machine.handle_timeout(now),
             }
-            if !self.dispatch_all() {
-                return;
+            if !self.dispatch_all()? {
+                return Ok(());
             }
         }
     }
 
     /// Hands on everything that the machine asks for: all but signing goes behind the log, in its
     /// order. Returns `false` when the log thread is gone.
-    fn dispatch_all(&mut self) -> bool {
+    fn dispatch_all(&mut self) -> Result<bool, NodeError> {
         while let Some(effect) = self.machine.poll() {
             let queued = match effect {
                 AuthorityEffect::Sign(job) => {
                     let _ = self.jobs.send(job);
                     continue;
                 }
+                AuthorityEffect::Stop(failed) => return Err(failed.into()),
                 AuthorityEffect::Persist(locks) => Queued::Persist(Promise(locks)),
                 AuthorityEffect::Read(sequence) => Queued::Held(Leaving::Read(sequence)),
                 AuthorityEffect::Evidence(proof) => Queued::Held(Leaving::Evidence(proof)),
@@ -452,10 +450,10 @@ impl MachineThread {
                 }
             };
             if self.queue.send(queued).is_err() {
-                return false;
+                return Ok(false);
             }
         }
-        true
+        Ok(true)
     }
 
     fn count(&self, verdict: &Verdict) {

@@ -173,6 +173,7 @@ impl AuthorityHost {
                     answers.push(HostRequest::Send(ticket, answer));
                 }
                 AuthorityEffect::Evidence(proof) => requests.push(HostRequest::Evidence(proof)),
+                AuthorityEffect::Stop(failed) => unreachable!("all is in memory: {failed}"),
             }
         }
         requests.append(&mut answers);

@@ -204,6 +204,7 @@ impl Scene {
                     answers.insert(ticket, (answer.tx, answer.verdict));
                 }
                 AuthorityEffect::Evidence(_) => *self.tally.entry("proofs").or_default() += 1,
+                AuthorityEffect::Stop(failed) => unreachable!("all is in memory: {failed}"),
             }
         }
         answers
@@ -454,11 +455,11 @@ impl Scene {
 
     /// The authority's set is the model's, and money is where the model says.
     fn add_up(&self) -> Result<(), String> {
-        if self.spent.len() != self.taken.len() {
+        if self.spent.len() != self.taken.len() as u64 {
             return Err(format!("{} locks, not {}", self.spent.len(), self.taken.len()));
         }
         for (input, id) in &self.taken {
-            let locked: Option<Locked> = self.spent.get(*input);
+            let locked: Option<Locked> = self.spent.get(*input).expect("it is all in memory");
             if locked.is_none_or(|locked| locked.tx != *id) {
                 return Err(format!("{input} is locked for {locked:?}, not for {id}"));
             }
