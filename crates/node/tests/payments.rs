@@ -9,7 +9,7 @@ use quorate_node::{NodeError, Shutdown};
 use quorate_payments::{
     Coin, Network, Output, PayReceipt, PayScheme, PaymentOutcome, Transaction, TxCertificate,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -191,6 +191,61 @@ fn an_authority_that_lost_its_locks_does_not_start() {
         matches!(refused, Err(NodeError::LocksLost { marked: 1, found: 0, .. })),
         "{refused:?}"
     );
+}
+
+/// ★ Every vote that left is counted beside the key: a folder that lacks the last one is too old.
+#[test]
+fn an_authority_whose_locks_were_set_back_by_one_does_not_start() {
+    let mut net = Net::start(PayScheme::Plain, 1);
+    let (alice, bob) = (owner(1), owner(2));
+    net.stop_authority(3);
+    let coins = net.issue(1, &alice);
+    net.stop_authority(0);
+    let data = net.testnet.configs[0][0].with_file_name("data-0/locks");
+    let older = copies(&data);
+    net.start_authority(0).expect("nothing is missing");
+    let payment = net.spend(&alice, &coins, &bob);
+    net.certified(&alice, &payment);
+    net.stop_authority(0);
+    for (path, bytes) in older {
+        std::fs::write(path, bytes).expect("set back");
+    }
+    let refused = net.start_authority(0);
+    assert!(
+        matches!(refused, Err(NodeError::LocksLost { marked: 2, found: 1, .. })),
+        "{refused:?}"
+    );
+}
+
+/// ★ Where mark and locks are gone alike, nobody but the operator knows that there were none.
+#[test]
+fn an_authority_without_mark_and_locks_starts_on_its_operators_word_alone() {
+    let mut net = Net::start(PayScheme::Plain, 1);
+    net.stop_authority(0);
+    let path = &net.testnet.configs[0][0];
+    let folder = path.parent().expect("a folder");
+    std::fs::remove_dir_all(folder.join("data-0")).expect("removed");
+    for (file, _) in copies(folder) {
+        if file.extension().is_some_and(|name| name == "locks") {
+            std::fs::remove_file(file).expect("removed");
+        }
+    }
+    let config = AuthorityConfig::load(path).expect("a configuration");
+    let keys = config.load_keys(&mut |_| None).expect("keys");
+    let refused = Authority::start(&config, &keys).err();
+    assert!(matches!(refused, Some(NodeError::NeverStarted { .. })), "{refused:?}");
+    assert!(!folder.join("data-0").exists(), "and nothing was begun");
+    drop(Authority::start_first(&config, &keys).expect("starts"));
+    let again = Authority::start_first(&config, &keys).err();
+    assert!(matches!(again, Some(NodeError::StartedBefore { .. })), "{again:?}");
+    drop(Authority::start(&config, &keys).expect("starts again"));
+}
+
+/// The files of a folder, with what is in them.
+fn copies(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
+    files.map(|path| (path.clone(), std::fs::read(path).expect("a file"))).collect()
 }
 
 #[test]

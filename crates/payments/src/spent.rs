@@ -186,7 +186,9 @@ impl SpentSet {
 
     /// A pin for each: what is removed is freed as it goes.
     fn forget(&self, moved: &[(OutputId, Locked)]) {
-        moved.iter().for_each(|(input, _)| drop(self.hot.pin().remove(&Key(*input))));
+        for (input, _) in moved {
+            self.hot.pin().remove(&Key(*input));
+        }
     }
 
     /// Number of locked inputs. Those that move may count twice meanwhile.

@@ -454,6 +454,7 @@ pub(crate) fn fail(error: NodeError) -> Failure {
         | NodeError::OtherService { .. }
         | NodeError::NoAdmission(_)
         | NodeError::HttpTls(_)
+        | NodeError::StartedBefore { .. }
         | NodeError::Storage(
             StorageError::InUse { .. }
             | StorageError::Foreign { .. }
@@ -462,6 +463,7 @@ pub(crate) fn fail(error: NodeError) -> Failure {
         ) => Failure::usage(error),
         NodeError::Halted(_)
         | NodeError::LocksLost { .. }
+        | NodeError::NeverStarted { .. }
         | NodeError::Storage(StorageError::FalseSnapshot { .. }) => {
             Failure::Halted(error.to_string())
         }

@@ -3,7 +3,7 @@
 use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::evidence::Evidence;
 use super::locks::{Locks, recover};
-use super::mark::Mark;
+use super::mark::{Mark, Start};
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
 use super::{ANSWER, frame, read_network};
@@ -31,7 +31,7 @@ use quorate_storage::{LogConfig, Owner, Role};
 use quorate_types::{Machine, ReplicaId, Time};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -45,8 +45,8 @@ const CHECKED_MAX: usize = 16;
 /// Effects that wait for the log thread; then the machine waits.
 const QUEUED_MAX: usize = 65_536;
 
-/// Time between updates of the file that notices lost locks.
-const MARK_INTERVAL: Duration = Duration::from_secs(1);
+/// Groups of answers that wait for the mark; then the log waits.
+const UNMARKED_MAX: usize = 64;
 
 /// Time that connections may take to end.
 const NETWORK_END: Duration = Duration::from_millis(200);
@@ -99,11 +99,25 @@ struct Origin {
 }
 
 impl Authority {
-    /// Opens everything and starts all threads. Not to be called from a tokio task.
+    /// Opens everything and starts all threads, of an authority that ran before or whose keys were
+    /// made with a [`PayTestnet`](super::PayTestnet). Not to be called from a tokio task.
     ///
     /// # Errors
     /// Why it cannot start.
     pub fn start(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
+        Self::open(config, keys, Start::Again)
+    }
+
+    /// The same, of an authority that never ran in this network: its operator's word, which nothing
+    /// can check. Refused where there is anything of an earlier start.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start_first(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
+        Self::open(config, keys, Start::First)
+    }
+
+    fn open(config: &AuthorityConfig, keys: &KeyFile, start: Start) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys)?;
         let runtime = start_runtime(config.network_threads)?;
         let own = origin.network.address(origin.me.index(), config.shard).expect("checked");
@@ -114,11 +128,8 @@ impl Authority {
         let address = socket.local_addr().map_err(resolve)?;
         let http_address = http.local_addr().map_err(resolve)?;
 
-        let mark = Mark::beside(&config.key, origin.network.id(), config.shard);
         let owner = origin.owner(keys);
-        let locks = recover(&config.data_dir, &owner, log_config(config))?;
-        mark.check(locks.next())?;
-        mark.write(locks.next())?;
+        let (locks, mark) = origin.recover(config, &owner, start)?;
         let evidence = Evidence::open(&config.data_dir.join("evidence"), &owner)?;
 
         let (orders, arrived) = unbounded();
@@ -241,6 +252,23 @@ impl Origin {
         }
     }
 
+    /// The locks, none of which are missing as far as can be told, and the mark that says so.
+    fn recover(
+        &self,
+        config: &AuthorityConfig,
+        owner: &Owner,
+        start: Start,
+    ) -> Result<(Locks, Mark), NodeError> {
+        let of_shard = (self.network.id(), self.shard);
+        let mut mark = Mark::beside(&config.key, of_shard, config.durability)?;
+        let has_locks = Locks::has_begun(&config.data_dir)?;
+        mark.check_start(start, has_locks, &config.data_dir)?;
+        let locks = recover(&config.data_dir, owner, log_config(config))?;
+        mark.check(locks.next())?;
+        mark.begin(locks.next())?;
+        Ok((locks, mark))
+    }
+
     fn pages(&self, locks: &Locks, evidence: &Evidence) -> Pages {
         Pages {
             network: Arc::clone(&self.network),
@@ -295,7 +323,7 @@ impl Origin {
             counts: Arc::clone(&self.counts),
         };
         threads.spawn("machine", move || machine.run(&checked_in, &events_in, &stopped))?;
-        let durable = Arc::new(AtomicU64::new(locks.next()));
+        let (unmarked, unmarked_in) = bounded(UNMARKED_MAX);
         // Everything goes behind the log in one queue: the front half has nothing to decide.
         let (_, queue) = barrier();
         let log = LogThread {
@@ -303,13 +331,12 @@ impl Origin {
             locks,
             evidence,
             events,
-            payers: Arc::clone(&self.payers),
             counts: Arc::clone(&self.counts),
-            durable: Arc::clone(&durable),
+            unmarked,
         };
         threads.spawn("log", move || log.run(&queued))?;
-        let stopping = Arc::clone(&threads.stopping);
-        threads.spawn("mark", move || keep_mark(&mark, &durable, &stopping))?;
+        let marking = MarkThread { mark, payers: Arc::clone(&self.payers) };
+        threads.spawn("mark", move || marking.run(&unmarked_in))?;
         Ok(stop)
     }
 }
@@ -475,9 +502,15 @@ struct LogThread {
     locks: Locks,
     evidence: Evidence,
     events: Sender<AuthorityEvent>,
-    payers: Arc<Payers>,
     counts: Arc<Counts>,
-    durable: Arc<AtomicU64>,
+    unmarked: Sender<Unmarked>,
+}
+
+/// Answers whose locks are durable, and the number of locks that the mark has to count before they
+/// leave (★).
+struct Unmarked {
+    locks: u64,
+    answers: Vec<(u64, Frame)>,
 }
 
 impl LogThread {
@@ -494,7 +527,15 @@ impl LogThread {
                 self.log.finish(|leaving| released.push(leaving));
             }
             self.log.release_ready(|leaving| released.push(leaving));
-            released.into_iter().try_for_each(|leaving| self.leave(leaving))?;
+            let mut answers = Vec::new();
+            for leaving in released {
+                self.leave(leaving, &mut answers)?;
+            }
+            let locks = self.locks.next();
+            if !answers.is_empty() && self.unmarked.send(Unmarked { locks, answers }).is_err() {
+                // The thread of the mark has said why.
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -509,17 +550,16 @@ impl LogThread {
         self.locks.commit()?;
         self.counts.commits.inc();
         self.counts.locks.inc_by(self.locks.next() - before);
-        self.durable.store(self.locks.next(), Ordering::Release);
         Ok(true)
     }
 
-    fn leave(&mut self, leaving: Leaving) -> Result<(), NodeError> {
+    fn leave(
+        &mut self,
+        leaving: Leaving,
+        answers: &mut Vec<(u64, Frame)>,
+    ) -> Result<(), NodeError> {
         match leaving {
-            Leaving::Answer(ticket, frame) => {
-                if let Some(outbox) = self.payers.outbox(ticket) {
-                    outbox.push(frame);
-                }
-            }
+            Leaving::Answer(ticket, frame) => answers.push((ticket, frame)),
             Leaving::Read(sequence) => {
                 let lock = self.locks.read(sequence)?;
                 let _ = self.events.send(AuthorityEvent::Read { sequence, lock });
@@ -530,21 +570,26 @@ impl LogThread {
     }
 }
 
-fn keep_mark(mark: &Mark, durable: &AtomicU64, stopping: &AtomicBool) -> Result<(), NodeError> {
-    let mut written = 0;
-    loop {
-        let ends = stopping.load(Ordering::Relaxed);
-        let now = durable.load(Ordering::Acquire);
-        if now != written {
-            mark.write(now)?;
-            written = now;
+/// Thread of the mark: a group's answers leave once it counts the group's locks, while the log
+/// syncs the next one.
+struct MarkThread {
+    mark: Mark,
+    payers: Arc<Payers>,
+}
+
+impl MarkThread {
+    fn run(mut self, unmarked: &Receiver<Unmarked>) -> Result<(), NodeError> {
+        while let Ok(first) = unmarked.recv() {
+            let groups: Vec<Unmarked> = std::iter::once(first).chain(unmarked.try_iter()).collect();
+            // The log goes forward: the last one has the most.
+            let locks = groups.last().map_or(0, |group| group.locks);
+            self.mark.advance(locks)?;
+            for (ticket, frame) in groups.into_iter().flat_map(|group| group.answers) {
+                if let Some(outbox) = self.payers.outbox(ticket) {
+                    outbox.push(frame);
+                }
+            }
         }
-        if ends {
-            return Ok(());
-        }
-        let until = Instant::now() + MARK_INTERVAL;
-        while Instant::now() < until && !stopping.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        Ok(())
     }
 }

@@ -50,6 +50,11 @@ pub fn recover(folder: &Path, owner: &Owner, config: LogConfig) -> Result<Locks,
 }
 
 impl Locks {
+    /// Returns `true` if there are locks in a folder, whoever's.
+    pub(super) fn has_begun(folder: &Path) -> Result<bool, StorageError> {
+        Archive::has_begun(&folder.join("locks"))
+    }
+
     fn open(
         (log, runs): (Box<dyn Disk>, Box<dyn Disk>),
         owner: &Owner,
@@ -162,7 +167,12 @@ impl Locks {
         self.merging.take_if(|merging| merging.is_finished()).map_or(Ok(()), finish)
     }
 
-    fn await_work(&mut self) -> Result<(), StorageError> {
+    /// Waits for moves and merges under way. Without, they end by themselves, and hold the folder
+    /// until then.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn await_work(&mut self) -> Result<(), StorageError> {
         while self.moving.is_some() || self.merging.is_some() {
             std::thread::sleep(std::time::Duration::from_millis(1));
             self.end_work()?;

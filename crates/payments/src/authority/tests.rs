@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, secret, to};
-use crate::{ColdSet, Coin, OrderVerifier, PayScheme, Transaction, Verdict, check_orders};
+use crate::{Coin, ColdSet, OrderVerifier, PayScheme, Transaction, Verdict, check_orders};
 
 fn effects(machine: &mut Authority) -> Vec<AuthorityEffect> {
     std::iter::from_fn(|| machine.poll()).collect()

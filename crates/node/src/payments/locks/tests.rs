@@ -133,7 +133,8 @@ fn a_failing_disk_is_never_an_answer() {
     add(&mut locks, 10);
     locks.move_all().expect("moves");
     drop(locks);
-    let piece = disks.runs.list().expect("lists").into_iter().find(|name| name.starts_with("piece"));
+    let piece =
+        disks.runs.list().expect("lists").into_iter().find(|name| name.starts_with("piece"));
     let flip = Fault::FlipBit { file: piece.expect("one"), offset: 100, bit: 0 };
     let faulty = FaultyDisk::new(disks.runs.clone(), vec![flip]);
     let locks = disks.open_with(Box::new(faulty), NEVER).expect("opens");
