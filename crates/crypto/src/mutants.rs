@@ -366,6 +366,12 @@ pub enum Mutant {
     PayLockByName,
     /// Payments: an authority votes again for what it did not lock.
     PayNoLocks,
+    /// Payments: an input is looked up in memory alone, not among those on disk.
+    PayIgnoreCold,
+    /// Payments: inputs that move to the disk leave memory before they are found there.
+    PayForgetBeforeKept,
+    /// Payments: a vote leaves before the mark beside the key counts its lock.
+    PayUnmarkedVotes,
     /// Payments: inputs are locked one after the other, though a later one is taken.
     PayPartialLock,
     /// Payments: a vote leaves before its lock is durable.

@@ -6,6 +6,7 @@ use crate::descriptors::TooFewDescriptors;
 use crate::http_tls::HttpTlsError;
 use crate::payments::AuthorityConfigError;
 use quorate_crypto::{KeyFileError, PassphraseError};
+use quorate_payments::LookupFailed;
 use quorate_storage::StorageError;
 use quorate_types::machine::Halt;
 use quorate_types::{HandedOverError, Height, LacksVersion, NetworkId, ReplicaId};
@@ -32,6 +33,25 @@ pub enum NodeError {
         /// The file that says so.
         mark: PathBuf,
     },
+    /// There is nothing of an authority that is started as one that ran before.
+    #[error("{data_dir} has no locks, and there is no {mark} to say how many there were: if this authority never ran in this network, start it once with --first-start; if it did, its disk was lost, and it would vote twice for one coin: it must not start again under its keys: replace it in a network file of a new epoch", data_dir = data_dir.display(), mark = mark.display())]
+    NeverStarted {
+        /// Folder in which locks would be.
+        data_dir: PathBuf,
+        /// The file that would say how many.
+        mark: PathBuf,
+    },
+    /// An authority that is started for the first time ran before.
+    #[error("this is not the first start: {data_dir} has locks, or {mark} says how many there were; leave out --first-start", data_dir = data_dir.display(), mark = mark.display())]
+    StartedBefore {
+        /// Folder of the locks.
+        data_dir: PathBuf,
+        /// The file that says how many.
+        mark: PathBuf,
+    },
+    /// An authority could not look an input up: it would have to guess whether it is locked.
+    #[error("cannot tell whether an input is locked: {0}; the authority stops")]
+    LookupFailed(#[from] LookupFailed),
     /// The key file is refused.
     #[error(transparent)]
     Key(#[from] KeyFileError),

@@ -13,7 +13,7 @@
 //! a false alarm for ever, and a power cut can only leave it behind, as if the groups since had
 //! been none: a log set back by no more than that is not noticed. A log that nobody syncs
 //! (`durability = "os"`) may be behind it after a power cut: its validator follows from then on.
-//! Its two slots take turns, each with a checksum: a torn write leaves the other.
+//! Its two [slots](crate::slots) take turns: a torn write leaves the other.
 //!
 //! It is synced at every start and when the validator stops. It also says in which boot of the
 //! machine it was written: if that is still the present one, or it was closed, then it lags behind
@@ -26,21 +26,16 @@
 //! takes this file's place by it: durable before [`Guard::advance`] returns, it would notice after
 //! a power cut too, at the price of its own delay in each group.
 
-use crate::{NodeError, durable};
+use crate::NodeError;
+use crate::slots::{Found, SlotFile};
 use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{IdentityKey, hash_parts};
-use quorate_storage::{LogMark, Room, StorageError, Witnessed, open_when_possible};
+use quorate_storage::{LogMark, Room, StorageError, Witnessed};
 use quorate_types::NetworkId;
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
-/// Slots lie so far apart that no page has parts of both.
-const SLOT_EVERY: u64 = 4_096;
-const SLOT_BYTES: usize = 512;
-const CHECKSUM_BYTES: usize = 32;
 /// Digits of a key that are shown.
 const SHOWN_DIGITS: usize = 16;
 
@@ -56,10 +51,7 @@ pub(crate) trait Guard: Send {
 /// The file beside the key.
 #[derive(Debug)]
 pub(crate) struct FileGuard {
-    path: PathBuf,
-    file: File,
-    /// Room that a write waits for.
-    room: Room,
+    slots: SlotFile,
     found: Option<Slot>,
     next: Slot,
 }
@@ -67,8 +59,6 @@ pub(crate) struct FileGuard {
 /// What a slot says.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 struct Slot {
-    /// The slot with the higher turn is the newer one.
-    turn: u64,
     network: [u8; 32],
     member: [u8; 32],
     sequence: u64,
@@ -89,17 +79,12 @@ impl FileGuard {
     ) -> Result<Self, NodeError> {
         let path = key.with_extension("guard");
         let failed = |source| NodeError::Marker { action: "open", path: path.clone(), source };
-        let open =
-            || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = open_when_possible(open).map_err(failed)?;
-        let slots = [0, 1].map(|turn| read_slot(&file, turn));
-        let is_fresh = file.metadata().map_err(failed)?.len() == 0;
-        let turn = slots.iter().flatten().map(|slot| slot.turn).max();
-        if turn.is_none() && !is_fresh {
+        let (slots, found): (_, Found<Slot>) =
+            SlotFile::open(path.clone(), "quorate v1 key guard").map_err(failed)?;
+        if found.is_damaged {
             tracing::warn!(guard = %path.display(), "it is damaged and begins anew");
         }
-        let of_network = slots.into_iter().flatten().filter(|slot| slot.network == network.0);
-        let found = of_network.max_by_key(|slot| slot.turn);
+        let found = found.slots.into_iter().find(|slot| slot.network == network.0);
         if let Some(slot) = found.as_ref().filter(|slot| slot.member != member.0) {
             return Err(StorageError::Foreign {
                 place: path.display().to_string(),
@@ -109,7 +94,6 @@ impl FileGuard {
             .into());
         }
         let next = Slot {
-            turn: turn.unwrap_or(0),
             network: network.0,
             member: member.0,
             sequence: 0,
@@ -118,16 +102,16 @@ impl FileGuard {
             is_closed: false,
             is_missed: false,
         };
-        Ok(Self { path, file, room: Room::unwatched(), found, next })
+        Ok(Self { slots, found, next })
     }
 
     /// The same, whose writes wait for room as those of the log do.
     pub(crate) fn within(self, room: &Room) -> Self {
-        Self { room: room.clone(), ..self }
+        Self { slots: self.slots.within(room), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.slots.path()
     }
 
     /// What it remembered when it was opened.
@@ -152,63 +136,22 @@ impl FileGuard {
     }
 
     fn put_both(&mut self, mark: LogMark) -> Result<(), StorageError> {
-        self.advance(mark)?;
-        self.advance(mark)?;
-        self.sync()?;
-        durable::sync_folder_of(&self.path)
-            .map_err(|error| self.failed("sync the directory of", &error))
-    }
-
-    fn put(&mut self) -> Result<(), StorageError> {
-        self.next.turn += 1;
-        let mut bytes = borsh::to_vec(&self.next).expect("encoding into memory cannot fail");
-        bytes.resize(SLOT_BYTES - CHECKSUM_BYTES, 0);
-        let checksum = checksum(&bytes);
-        bytes.extend_from_slice(&checksum);
-        // In place, and yet a file system that copies on writing may have no room for it.
-        let written =
-            self.room.when_there_is((&self.path.display().to_string(), SLOT_BYTES as u64), || {
-                self.file.write_all_at(&bytes, place(self.next.turn))
-            });
-        written.map_err(|error| self.failed("write", &error))
-    }
-
-    fn sync(&self) -> Result<(), StorageError> {
-        self.file.sync_all().map_err(|error| self.failed("sync", &error))
-    }
-
-    fn failed(&self, action: &'static str, error: &io::Error) -> StorageError {
-        StorageError::io(action, self.path.display().to_string(), error)
+        (self.next.sequence, self.next.checksum) = (mark.sequence, mark.checksum);
+        self.slots.put_both(&self.next)
     }
 }
 
 impl Guard for FileGuard {
     fn advance(&mut self, mark: LogMark) -> Result<(), StorageError> {
         (self.next.sequence, self.next.checksum) = (mark.sequence, mark.checksum);
-        self.put()
+        self.slots.put(&self.next)
     }
 
     fn close(&mut self) -> Result<(), StorageError> {
         self.next.is_closed = true;
-        self.put()?;
-        self.sync()
+        self.slots.put(&self.next)?;
+        self.slots.sync_all()
     }
-}
-
-fn place(turn: u64) -> u64 {
-    (turn % 2) * SLOT_EVERY
-}
-
-fn read_slot(file: &File, turn: u64) -> Option<Slot> {
-    let mut bytes = [0; SLOT_BYTES];
-    file.read_exact_at(&mut bytes, place(turn)).ok()?;
-    let (content, found) = bytes.split_at(SLOT_BYTES - CHECKSUM_BYTES);
-    let sound = checksum(content) == *found;
-    sound.then(|| Slot::deserialize(&mut &content[..]).ok()).flatten()
-}
-
-fn checksum(content: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    hash_parts("quorate v1 key guard", &[content]).0
 }
 
 /// Identity of the present boot; empty where the system has none.

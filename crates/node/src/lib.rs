@@ -46,6 +46,7 @@ pub mod reload;
 pub mod rescue;
 mod room;
 mod shutdown;
+mod slots;
 pub mod testnet;
 mod threads;
 pub mod tls;

@@ -17,6 +17,7 @@ mod config;
 mod evidence;
 mod locks;
 mod mark;
+mod releases;
 mod server;
 mod status;
 mod testnet;
@@ -25,6 +26,7 @@ pub use authority::Authority;
 pub use client::{PayClient, PayFeed, PreparedOrder};
 pub use config::{AuthorityConfig, AuthorityConfigError, read_network};
 pub use locks::{Locks, recover};
+pub use releases::ReleaseFeed;
 pub use status::AuthorityStatus;
 pub use testnet::{PayTestnet, PayTestnetPlan};
 

@@ -131,6 +131,9 @@ pub enum TestnetError {
         /// Path of the folder.
         path: PathBuf,
     },
+    /// The mark of new keys could not be written.
+    #[error("{0}")]
+    Mark(String),
     /// A size that no committee has.
     #[error("a committee has 1 to {max} members, not {0}", max = Committee::MEMBERS_MAX)]
     Size(usize),

@@ -2,14 +2,15 @@
 
 use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_node::payments::{
-    Authority, AuthorityConfig, PayClient, PayTestnet, PayTestnetPlan, read_network,
+    Authority, AuthorityConfig, PayClient, PayTestnet, PayTestnetPlan, ReleaseFeed, read_network,
 };
 use quorate_node::ports::free_ports;
 use quorate_node::{NodeError, Shutdown};
+use quorate_payments::release::{Decided, Decision, Freeze, MemoryDocket, ReleaseStep, Releases};
 use quorate_payments::{
     Coin, Network, Output, PayReceipt, PayScheme, PaymentOutcome, Transaction, TxCertificate,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -191,6 +192,113 @@ fn an_authority_that_lost_its_locks_does_not_start() {
         matches!(refused, Err(NodeError::LocksLost { marked: 1, found: 0, .. })),
         "{refused:?}"
     );
+}
+
+/// Half a payment is lost with its wallet. Its owner has the coin frozen; an authority restarts in
+/// the middle; what comes back is money. (Who orders it is the test: steps as bytes, one after the
+/// other.)
+#[test]
+fn a_coin_of_a_lost_payment_comes_back_to_its_owner() {
+    let mut net = Net::start(PayScheme::Plain, 1);
+    let (alice, bob) = (owner(1), owner(2));
+    let coin = net.issue(1, &alice).remove(0);
+    let mut order = Order { network: Arc::clone(&net.network), docket: MemoryDocket::default() };
+    let freeze = Freeze::by_owner(&net.network, &alice, vec![coin.clone()]);
+    assert_eq!(order.take(&ReleaseStep::Freeze(freeze)), []);
+    let feeds = |net: &Net| -> Vec<ReleaseFeed> {
+        net.authorities
+            .iter()
+            .map(|shards| shards[0].as_ref().expect("it runs").releases())
+            .collect()
+    };
+    let report = |feed: &ReleaseFeed| {
+        feed.freeze(vec![coin.id]);
+        ReleaseStep::Report(feed.reports().recv().expect("a report"))
+    };
+    assert_eq!(order.take(&report(&feeds(&net)[0])), []);
+    net.stop_authority(0);
+    net.start_authority(0).expect("starts again");
+    assert_eq!(order.take(&report(&feeds(&net)[1])), []);
+    let decided = order.take(&report(&feeds(&net)[2]));
+    assert_eq!(decided, [(coin.id, Decision::Refund)]);
+    feeds(&net).iter().for_each(|feed| feed.decided(decided.clone()));
+    let back = Transaction::refund(&net.network, &alice, &coin);
+    let certificate = net.certified(&alice, &back);
+    let returned = back.coins(net.network.id(), &certificate);
+    let lost = net.spend(&alice, std::slice::from_ref(&coin), &bob);
+    let outcome = net.pay(&alice, &lost);
+    assert_eq!(outcome, PaymentOutcome::Released(coin.id, Decision::Refund));
+    net.certified(&alice, &net.spend(&alice, &returned, &bob));
+}
+
+/// The order that everybody follows.
+struct Order {
+    network: Arc<Network>,
+    docket: MemoryDocket,
+}
+
+impl Order {
+    fn take(&mut self, step: &ReleaseStep) -> Decided {
+        let step = ReleaseStep::open(&self.network, &step.encode()).expect("a sound step");
+        let weights = self.network.committee().weights();
+        let Ok(result) = Releases::new(&mut self.docket, weights).apply(&step);
+        result.expect("a step in its place")
+    }
+}
+
+/// ★ Every vote that left is counted beside the key: a folder that lacks the last one is too old.
+#[test]
+fn an_authority_whose_locks_were_set_back_by_one_does_not_start() {
+    let mut net = Net::start(PayScheme::Plain, 1);
+    let (alice, bob) = (owner(1), owner(2));
+    net.stop_authority(3);
+    let coins = net.issue(1, &alice);
+    net.stop_authority(0);
+    let data = net.testnet.configs[0][0].with_file_name("data-0/locks");
+    let older = copies(&data);
+    net.start_authority(0).expect("nothing is missing");
+    let payment = net.spend(&alice, &coins, &bob);
+    net.certified(&alice, &payment);
+    net.stop_authority(0);
+    for (path, bytes) in older {
+        std::fs::write(path, bytes).expect("set back");
+    }
+    let refused = net.start_authority(0);
+    assert!(
+        matches!(refused, Err(NodeError::LocksLost { marked: 2, found: 1, .. })),
+        "{refused:?}"
+    );
+}
+
+/// ★ Where mark and locks are gone alike, nobody but the operator knows that there were none.
+#[test]
+fn an_authority_without_mark_and_locks_starts_on_its_operators_word_alone() {
+    let mut net = Net::start(PayScheme::Plain, 1);
+    net.stop_authority(0);
+    let path = &net.testnet.configs[0][0];
+    let folder = path.parent().expect("a folder");
+    std::fs::remove_dir_all(folder.join("data-0")).expect("removed");
+    for (file, _) in copies(folder) {
+        if file.extension().is_some_and(|name| name == "locks") {
+            std::fs::remove_file(file).expect("removed");
+        }
+    }
+    let config = AuthorityConfig::load(path).expect("a configuration");
+    let keys = config.load_keys(&mut |_| None).expect("keys");
+    let refused = Authority::start(&config, &keys).err();
+    assert!(matches!(refused, Some(NodeError::NeverStarted { .. })), "{refused:?}");
+    assert!(!folder.join("data-0").exists(), "and nothing was begun");
+    drop(Authority::start_first(&config, &keys).expect("starts"));
+    let again = Authority::start_first(&config, &keys).err();
+    assert!(matches!(again, Some(NodeError::StartedBefore { .. })), "{again:?}");
+    drop(Authority::start(&config, &keys).expect("starts again"));
+}
+
+/// The files of a folder, with what is in them.
+fn copies(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
+    files.map(|path| (path.clone(), std::fs::read(path).expect("a file"))).collect()
 }
 
 #[test]

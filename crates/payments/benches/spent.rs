@@ -37,7 +37,7 @@ impl Candidate for SpentSet {
     }
 
     fn has(&self, key: OutputId) -> bool {
-        self.get(key).is_some()
+        self.get(key).expect("it is all in memory").is_some()
     }
 }
 

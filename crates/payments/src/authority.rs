@@ -20,15 +20,15 @@
 //!
 //! The contract of [`quorate_types::machine`], with these words: locks before anything else (the
 //! [`SpentSet`] holds every lock before the machine is made); effects in order; nothing polled
-//! after a `Persist` leaves before it is durable; a failed write stops the authority; `Sign` and
-//! `Read` come back as events. An authority that lost its locks must never vote again under its
+//! after a `Persist` leaves before it is durable; a failed write stops the authority, and so does
+//! [`AuthorityEffect::Stop`]; `Sign` and `Read` come back as events. An authority that lost its locks must never vote again under its
 //! keys.
 
-use crate::orders::{CheckedOrder, Orders};
-use crate::spent::{Lock, LockStatus, Locked, SpentSet};
-use crate::wire::{Answer, Verdict};
 use crate::frozen::ReleaseEntry;
+use crate::orders::{CheckedOrder, Orders};
 use crate::release::{Decided, Held};
+use crate::spent::{Lock, LockStatus, Locked, LookupFailed, SpentSet};
+use crate::wire::{Answer, Verdict};
 use crate::{Core, Equivocation, Network, OutputId, TxId, Vote};
 use quorate_crypto::VotingSecret;
 use quorate_crypto::mutants::{self, Mutant};
@@ -86,6 +86,8 @@ pub enum AuthorityEffect {
     },
     /// A payer signed two transactions over one input: keep the proof.
     Evidence(Box<Equivocation>),
+    /// An input could not be looked up: stop, and hand nothing more in (★). It may be locked.
+    Stop(LookupFailed),
 }
 
 /// Transactions to vote for, off the machine.
@@ -154,6 +156,9 @@ impl Authority {
                 CheckedOrder::Invalid(tx, invalid) => {
                     self.answer(ticket, tx, Verdict::Invalid(invalid));
                 }
+                CheckedOrder::Unknown(failed) => {
+                    self.effects.push_back(AuthorityEffect::Stop(failed));
+                }
             }
         }
         if !locks.is_empty() && !mutants::active(Mutant::PayVoteBeforePersist) {
@@ -169,11 +174,11 @@ impl Authority {
         let status = self.spent.status(&core);
         match status {
             _ if mutants::active(Mutant::PayNoLocks) => self.unsigned.push((ticket, core.id)),
-            LockStatus::Free | LockStatus::Due => {
+            Ok(LockStatus::Free | LockStatus::Due) => {
                 self.unsigned.push((ticket, core.id));
                 locks.push(self.lock(core));
             }
-            LockStatus::Own => self.on_again(ticket, core.id),
+            Ok(LockStatus::Own) => self.on_again(ticket, core.id),
             status => self.refuse(ticket, core, status),
         }
     }
@@ -185,15 +190,18 @@ impl Authority {
         self.refuse(ticket, core, status);
     }
 
-    fn refuse(&mut self, ticket: u64, core: Core, status: LockStatus) {
+    fn refuse(&mut self, ticket: u64, core: Core, status: Result<LockStatus, LookupFailed>) {
         if mutants::active(Mutant::PayPartialLock) {
             self.lock(core.clone());
         }
         let verdict = match status {
-            LockStatus::Taken(input, locked) => return self.on_late(ticket, input, locked, core),
-            LockStatus::Undecided(input) => Verdict::Undecided { input },
-            LockStatus::Released(input, decision) => Verdict::Released { input, decision },
-            LockStatus::Free | LockStatus::Own | LockStatus::Due => Verdict::Busy,
+            Err(failed) => return self.effects.push_back(AuthorityEffect::Stop(failed)),
+            Ok(LockStatus::Taken(input, locked)) => {
+                return self.on_late(ticket, input, locked, core);
+            }
+            Ok(LockStatus::Undecided(input)) => Verdict::Undecided { input },
+            Ok(LockStatus::Released(input, decision)) => Verdict::Released { input, decision },
+            Ok(LockStatus::Free | LockStatus::Own | LockStatus::Due) => Verdict::Busy,
         };
         self.answer(ticket, core.id, verdict);
     }
@@ -236,8 +244,9 @@ impl Authority {
         self.promise(entries);
         for coin in coins {
             match self.spent.get(coin) {
-                None => self.effects.push_back(AuthorityEffect::Report(coin, Held::Free)),
-                Some(Locked { tx, sequence }) => {
+                Err(failed) => return self.effects.push_back(AuthorityEffect::Stop(failed)),
+                Ok(None) => self.effects.push_back(AuthorityEffect::Report(coin, Held::Free)),
+                Ok(Some(Locked { tx, sequence })) => {
                     self.read(sequence);
                     self.reports.entry(sequence).or_default().push((coin, tx));
                 }

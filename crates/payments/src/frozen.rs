@@ -88,6 +88,11 @@ impl Frozen {
         self.coins.read().is_empty()
     }
 
+    /// Tells whether the coin was decided for this transaction.
+    pub(crate) fn is_due(&self, coin: OutputId, core: &Core) -> bool {
+        self.decision(coin).is_some_and(|decision| is_for(decision, core))
+    }
+
     /// Notes that a transaction that was decided for is locked.
     pub(crate) fn follow(&self, core: &Core) {
         let mut coins = self.coins.write();

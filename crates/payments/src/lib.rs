@@ -57,7 +57,7 @@ pub use payer::{CountJob, Payer, PayerEffect, PayerEvent, PaymentOutcome};
 pub use quorate_crypto::mutants;
 pub use receipt::{Memo, Paid, PayReceipt, ReceiptError};
 pub use scheme::{PayScheme, UnknownPayScheme};
-pub use spent::{Lock, LockStatus, Locked, SpentSet};
+pub use spent::{ColdSet, Lock, LockStatus, Locked, LookupFailed, SpentSet};
 pub use transaction::{
     Coin, Core, CoreKind, Equivocation, Input, Invalid, Opening, Origin, Proof, Source, Transaction,
 };

@@ -1,7 +1,7 @@
 //! Checking orders before an authority's machine sees them: many at a time, since signatures of
 //! many cost a fraction of each alone.
 
-use crate::spent::{LockStatus, SpentSet};
+use crate::spent::{LockStatus, LookupFailed, SpentSet};
 use crate::transaction::owner_statement;
 use crate::{Core, Invalid, Network, Transaction, TxId};
 use parking_lot::Mutex;
@@ -57,6 +57,8 @@ pub enum CheckedOrder {
     Late(Core),
     /// The order is refused.
     Invalid(TxId, Invalid),
+    /// An input could not be looked up, so that nothing may be said of the order.
+    Unknown(LookupFailed),
 }
 
 /// Orders that arrived and were checked together, in their order, each with the ticket that it came
@@ -170,7 +172,7 @@ struct PendingOrder {
     ticket: u64,
     tx: Transaction,
     core: Core,
-    status: LockStatus,
+    status: Result<LockStatus, LookupFailed>,
     invalid: Option<Invalid>,
 }
 
@@ -181,23 +183,21 @@ impl PendingOrder {
 
     /// Tells whether its payer's signature was never checked here.
     fn needs_payer_check(&self) -> bool {
-        self.is_open() && self.status != LockStatus::Own
+        self.is_open() && self.status != Ok(LockStatus::Own)
     }
 
     /// Tells whether it may be voted for now without ever having been checked here.
     fn needs_certificate_check(&self) -> bool {
-        self.is_open() && matches!(self.status, LockStatus::Free | LockStatus::Due)
+        self.is_open() && matches!(self.status, Ok(LockStatus::Free | LockStatus::Due))
     }
 
     fn finish(self) -> CheckedOrder {
         match (self.invalid, self.status) {
+            (_, Err(failed)) => CheckedOrder::Unknown(failed),
             (Some(invalid), _) => CheckedOrder::Invalid(self.core.id, invalid),
-            (None, LockStatus::Free | LockStatus::Due) => CheckedOrder::Valid(self.core),
-            (None, LockStatus::Own) => CheckedOrder::Repeated(self.core.id),
-            (
-                None,
-                LockStatus::Taken(..) | LockStatus::Undecided(_) | LockStatus::Released(..),
-            ) => CheckedOrder::Late(self.core),
+            (None, Ok(LockStatus::Free | LockStatus::Due)) => CheckedOrder::Valid(self.core),
+            (None, Ok(LockStatus::Own)) => CheckedOrder::Repeated(self.core.id),
+            (None, Ok(_)) => CheckedOrder::Late(self.core),
         }
     }
 }

@@ -1,8 +1,16 @@
 //! Set of the inputs that an authority has locked, each with the one transaction that it voted for.
 //!
-//! The set only grows. It is in memory, as a map that the threads which check orders read
-//! while the authority's own thread adds to it; what survives a crash is the log of [`Lock`]s that
-//! its host keeps.
+//! The set only grows. It has two parts: the *hot* one, a map in memory with what was locked since
+//! the last move, which the threads that check orders read while the authority's own thread adds to
+//! it; and the *cold* one behind [`ColdSet`], for a host to keep on disk. What survives a crash is
+//! the log of [`Lock`]s and the cold part.
+//!
+//! # Why no locked input ever looks free
+//!
+//! * A look-up asks the hot part first, then the cold one; a move makes entries findable in the cold
+//!   part before it takes them out of the hot one (★, [`SpentSet::move_out`]). Whoever misses an
+//!   entry in the first finds it in the second.
+//! * A look-up that fails is an error, and no answer (★, [`LookupFailed`]).
 
 use crate::frozen::{Frozen, Standing};
 use crate::release::Decision;
@@ -11,7 +19,9 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use papaya::HashMap;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
+use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// Promise that an authority keeps (★): it votes for no other transaction that takes these inputs.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -50,21 +60,70 @@ pub enum LockStatus {
     Released(OutputId, Decision),
 }
 
+/// Failure to look an input up: it may be locked. The authority stops (★).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LookupFailed(pub String);
+
+/// Locked inputs outside the hot part: on disk, in a host. Read by several threads at once.
+pub trait ColdSet: Send + Sync + fmt::Debug {
+    /// Transaction that an input is locked for; `None` where it is certain that this part has none.
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    fn get(&self, input: OutputId) -> Result<Option<Locked>, LookupFailed>;
+
+    /// Number of its inputs.
+    fn len(&self) -> u64;
+
+    /// Returns `true` without any.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Cold part of a set that is all in memory.
+#[derive(Debug)]
+struct Nothing;
+
+impl ColdSet for Nothing {
+    fn get(&self, _input: OutputId) -> Result<Option<Locked>, LookupFailed> {
+        Ok(None)
+    }
+
+    fn len(&self) -> u64 {
+        0
+    }
+}
+
 /// Set of locked inputs. Readers take no mutex, and never wait for the thread that adds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SpentSet {
-    inputs: HashMap<Key, Locked, Seed>,
+    hot: HashMap<Key, Locked, Seed>,
+    cold: Arc<dyn ColdSet>,
     frozen: Frozen,
 }
 
+impl Default for SpentSet {
+    fn default() -> Self {
+        Self { hot: HashMap::default(), cold: Arc::new(Nothing), frozen: Frozen::default() }
+    }
+}
+
 impl SpentSet {
-    /// An empty set, with room for this many before memory is asked for again. Where a host serves
+    /// An empty set in memory, with room for this many before memory is asked for again. Where a host serves
     /// strangers, the seed is drawn anew for each process and told to nobody; [`SpentSet::default`]
     /// has one that all know.
     #[must_use]
     pub fn new(inputs: usize, seed: [u64; 2]) -> Self {
-        let inputs = HashMap::builder().capacity(inputs).hasher(Seed(seed)).build();
-        Self { inputs, frozen: Frozen::default() }
+        let hot = HashMap::builder().capacity(inputs).hasher(Seed(seed)).build();
+        Self { hot, ..Self::default() }
+    }
+
+    /// The same, with what `cold` has.
+    #[must_use]
+    pub fn over(self, cold: Arc<dyn ColdSet>) -> Self {
+        Self { cold, ..self }
     }
 
     /// Coins under release, which are not voted over whether locked or free.
@@ -74,9 +133,11 @@ impl SpentSet {
     }
 
     /// Lock status of a transaction's inputs, all together.
-    #[must_use]
-    pub fn status(&self, core: &Core) -> LockStatus {
-        match self.frozen.standing(core) {
+    ///
+    /// # Errors
+    /// When one of them cannot be looked up.
+    pub fn status(&self, core: &Core) -> Result<LockStatus, LookupFailed> {
+        Ok(match self.frozen.standing(core) {
             Standing::Lost(coin, decision) => LockStatus::Released(coin, decision),
             Standing::Due { followed: true } => LockStatus::Own,
             Standing::Due { followed: false } if mutants::active(Mutant::PayTrustDecision) => {
@@ -87,69 +148,112 @@ impl SpentSet {
             Standing::Untouched | Standing::Frozen(_) if core.kind == CoreKind::Refund => {
                 LockStatus::Undecided(core.locks[0])
             }
-            Standing::Untouched => self.locked(core.id, &core.locks),
-            Standing::Frozen(coin) => match self.locked(core.id, &core.locks) {
+            Standing::Untouched => self.locked(core.id, &core.locks)?,
+            Standing::Frozen(coin) => match self.locked(core.id, &core.locks)? {
                 LockStatus::Free if !mutants::active(Mutant::PayVoteOverFrozen) => {
                     LockStatus::Undecided(coin)
                 }
                 locked => locked,
             },
-        }
+        })
     }
 
-    fn locked(&self, id: TxId, locks: &[OutputId]) -> LockStatus {
-        let found: Vec<_> = locks.iter().map(|lock| (lock, self.get(*lock))).collect();
-        let taken = found.iter().find_map(|(lock, locked)| {
-            locked.filter(|locked| locked.tx != id).map(|locked| (**lock, locked))
-        });
-        if let Some((lock, locked)) = taken {
-            return LockStatus::Taken(lock, locked);
+    /// The same, whatever is under release.
+    ///
+    /// # Errors
+    /// When one of them cannot be looked up.
+    pub fn locked(&self, id: TxId, locks: &[OutputId]) -> Result<LockStatus, LookupFailed> {
+        let mut free = false;
+        for lock in locks {
+            match self.get(*lock)? {
+                None => free = true,
+                Some(locked) if locked.tx == id => {}
+                Some(locked) => return Ok(LockStatus::Taken(*lock, locked)),
+            }
         }
-        if found.iter().all(|(_, locked)| locked.is_some()) {
-            LockStatus::Own
-        } else {
-            LockStatus::Free
-        }
+        Ok(if free { LockStatus::Free } else { LockStatus::Own })
     }
 
     /// Transaction that an input is locked for, if it is locked.
-    #[must_use]
-    pub fn get(&self, input: OutputId) -> Option<Locked> {
-        self.inputs.pin().get(&key(input)).copied()
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    pub fn get(&self, input: OutputId) -> Result<Option<Locked>, LookupFailed> {
+        let key = key(input);
+        // Copied, so that nothing is pinned while the disk is read.
+        let hot = self.hot.pin().get(&key).copied();
+        if hot.is_some() || mutants::active(Mutant::PayIgnoreCold) {
+            return Ok(hot);
+        }
+        self.cold.get(key.0)
     }
 
-    /// Locks one input. An input that is locked stays as it is.
+    /// Locks one input in the hot part. One that is locked there stays as it is; whoever locks has
+    /// asked for the [status](SpentSet::status) before.
     pub fn insert(&self, input: OutputId, locked: Locked) {
-        self.inputs.pin().get_or_insert(key(input), locked);
+        self.hot.pin().get_or_insert(key(input), locked);
     }
 
     /// Locks all inputs of a lock, new or recovered.
     pub fn lock(&self, lock: &Lock) {
         let locked = Locked { tx: lock.core.id, sequence: lock.sequence };
         for input in &lock.core.locks {
-            self.insert(*input, locked);
+            // What was decided for it says so by itself, and what it was locked for stays as it is.
+            if !self.frozen.is_due(*input, &lock.core) {
+                self.insert(*input, locked);
+            }
         }
         self.frozen.follow(&lock.core);
     }
 
-    /// Number of locked inputs.
+    /// Moves what the first `sequence` locks came to out of the hot part (★: and nothing later,
+    /// which may not be durable). `keep` is given it in the order of its keys; when it returns, the
+    /// cold part has it durably. Others read and lock meanwhile, and never wait.
+    ///
+    /// # Errors
+    /// What `keep` fails with; the hot part then has all that it had.
+    pub fn move_out<E>(
+        &self,
+        sequence: u64,
+        keep: impl FnOnce(&[(OutputId, Locked)]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let pin = self.hot.pin();
+        let settled = pin.iter().filter(|(_, locked)| locked.sequence < sequence);
+        let mut moved: Vec<(OutputId, Locked)> =
+            settled.map(|(key, locked)| (key.0, *locked)).collect();
+        drop(pin);
+        moved.sort_unstable_by_key(|(input, _)| *input);
+        if mutants::active(Mutant::PayForgetBeforeKept) {
+            self.forget(&moved);
+        }
+        keep(&moved)?;
+        self.forget(&moved);
+        Ok(())
+    }
+
+    /// A pin for each: what is removed is freed as it goes.
+    fn forget(&self, moved: &[(OutputId, Locked)]) {
+        for (input, _) in moved {
+            self.hot.pin().remove(&Key(*input));
+        }
+    }
+
+    /// Number of locked inputs. Those that move may count twice meanwhile.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.inputs.len()
+    pub fn len(&self) -> u64 {
+        self.hot_len() as u64 + self.cold.len()
+    }
+
+    /// Number of those in memory.
+    #[must_use]
+    pub fn hot_len(&self) -> usize {
+        self.hot.len()
     }
 
     /// Returns `true` while no input is locked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.inputs.is_empty()
-    }
-
-    /// Visits every entry, in no order; those added meanwhile may be among them. `visit` may
-    /// take its time: nobody waits for it.
-    pub fn visit(&self, mut visit: impl FnMut(OutputId, Locked)) {
-        for (key, locked) in &self.inputs.pin() {
-            visit(key.0, *locked);
-        }
+        self.len() == 0
     }
 }
 

@@ -1,12 +1,12 @@
 //! A small network with its keys, authorities as their hosts drive them, and people with names.
 
+use crate::ReleaseEntry;
+use crate::release::{Held, Report};
 use crate::{
     Answer, Authority, AuthorityEffect, AuthorityEntry, AuthorityEvent, Coin, Endowment,
     Equivocation, Lock, Network, NetworkFile, OrderVerifier, Output, OutputId, PayScheme, SpentSet,
     Transaction, TxCertificate, Verdict, Vote, check_orders,
 };
-use crate::ReleaseEntry;
-use crate::release::{Held, Report};
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyFile};
 use quorate_types::{Epoch, Groups, Machine, ReplicaId, Time, Weights, deal_keys};
 use std::sync::Arc;
@@ -234,6 +234,7 @@ impl AuthorityHost {
                 }
                 AuthorityEffect::Answer { ticket, answer } => answers.push((ticket, answer)),
                 AuthorityEffect::Evidence(proof) => self.evidence.push(*proof),
+                AuthorityEffect::Stop(failed) => panic!("{failed}"),
             }
         }
         answers

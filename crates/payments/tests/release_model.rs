@@ -11,9 +11,7 @@
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, IdentityKey, Signature};
 use quorate_payments::release::{Decision, Docket, Held, MemoryDocket, Releases, Standing};
-use quorate_payments::{
-    Core, CoreKind, Lock, LockStatus, OutputId, ReleaseEntry, SpentSet, TxId,
-};
+use quorate_payments::{Core, CoreKind, Lock, LockStatus, OutputId, ReleaseEntry, SpentSet, TxId};
 use quorate_types::{ReplicaId, Weights};
 use stateright::{Checker, Model, Property};
 use std::collections::{BTreeMap, BTreeSet};
@@ -213,7 +211,7 @@ impl Model for Release {
             let spent = self.spent(one);
             let votes = |tx: &Tx| {
                 use LockStatus::{Due, Free, Own};
-                matches!(spent.status(&self.core(*tx)), Free | Due | Own)
+                matches!(spent.status(&self.core(*tx)), Ok(Free | Due | Own))
                     && !one.locks.contains(tx)
             };
             actions.extend(self.transactions().filter(votes).map(|tx| Action::Show(at, tx)));
@@ -294,15 +292,19 @@ impl Model for Release {
             Property::sometimes("a stuck one is certified", |model: &Self, state: &State| {
                 let followed = |one: &Honest, tx: &Tx| {
                     let taken = model.takes(*tx);
-                    one.locks.iter().take_while(|other| *other != tx).any(|other| {
-                        model.takes(*other).iter().any(|coin| taken.contains(coin))
-                    })
+                    one.locks
+                        .iter()
+                        .take_while(|other| *other != tx)
+                        .any(|other| model.takes(*other).iter().any(|coin| taken.contains(coin)))
                 };
                 let mut certified =
                     model.transactions().filter(|tx| model.is_certified(state, *tx));
                 certified.any(|tx| {
                     matches!(tx, Tx::Signed(_))
-                        && state.honest.iter().any(|one| one.locks.contains(&tx) && followed(one, &tx))
+                        && state
+                            .honest
+                            .iter()
+                            .any(|one| one.locks.contains(&tx) && followed(one, &tx))
                 })
             }),
             Property::sometimes("a refund is certified", |model: &Self, state: &State| {

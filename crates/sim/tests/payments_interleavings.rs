@@ -55,6 +55,7 @@ impl AuthorityHost {
                 AuthorityEffect::Evidence(proof) => {
                     assert!(proof.is_proven(&setup.network));
                 }
+                AuthorityEffect::Stop(failed) => panic!("{failed}"),
             }
         }
         vote

@@ -2,15 +2,16 @@
 //!
 //! Entries are written in groups to a log like the journal's (its promises hold here: a committed
 //! entry is there after a crash, or its loss is an error). What the entries came to is kept beside
-//! them as a [checkpoint](crate::Checkpoints), so that recovery reads that and the entries after it
-//! alone, and the log prunes its oldest segments.
+//! them in [runs](crate::Runs), so that recovery needs those and the entries after them alone, and
+//! the log prunes its oldest segments.
 
 use crate::disk::Disk;
-use crate::log::scan::Found;
+use crate::log::scan::{self, Found};
 use crate::log::{Location, Log, LogConfig, LogName, Segment, record};
 use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 
 const NAME: LogName = LogName("lock");
 
@@ -66,6 +67,15 @@ impl Archive {
         // From its beginning on it says whose it is.
         log.commit()?;
         Ok(Self { log, retention_bytes, next, places, segments })
+    }
+
+    /// Returns `true` if there is an archive in this folder, whoever's. Locks nothing.
+    ///
+    /// # Errors
+    /// When the folder cannot be looked into.
+    pub fn has_begun(folder: &Path) -> Result<bool, StorageError> {
+        scan::has_begun(folder, NAME)
+            .map_err(|error| StorageError::io("look into", folder.display().to_string(), &error))
     }
 
     /// The number of the next entry.
@@ -133,8 +143,8 @@ impl Archive {
         }
     }
 
-    /// Prunes entries below `number` as far as the retention allows: a durable checkpoint has
-    /// what they came to (★). The segment in use stays.
+    /// Prunes entries below `number` as far as the retention allows: durable runs have what they
+    /// came to (★). The segment in use stays.
     ///
     /// # Errors
     /// When the disk failed: for good.

@@ -6,8 +6,7 @@
 //!   [`FaultyDisk`] over either in tests.
 //! * [`Executor`] wraps a [`Service`](quorate_types::Service): every request takes effect exactly
 //!   once, and state, sessions and height are committed in one transaction of a [`Store`].
-//! * [`Archive`] keeps numbered entries, and [`Checkpoints`] what they came to, for payment
-//!   authorities.
+//! * [`Archive`] keeps numbered entries, and [`Runs`] what they came to, for payment authorities.
 //! * [`Snapshots`] keeps the last two snapshots of that state, for members that fell further behind
 //!   than anybody's log.
 //! * [`Owner`] is named at the start of all of them: what belongs to somebody else is not opened.
@@ -41,7 +40,6 @@
 //! ```
 
 mod archive;
-mod checkpoints;
 pub mod disk;
 mod error;
 pub mod executor;
@@ -49,13 +47,13 @@ pub mod journal;
 mod log;
 mod owner;
 mod room;
+mod runs;
 pub use quorate_crypto::mutants;
 pub mod snapshots;
 mod stats;
 pub mod store;
 
 pub use archive::Archive;
-pub use checkpoints::{CheckpointWriter, Checkpoints};
 pub use disk::{
     Disk, DiskFile, Fault, Faults, FaultyDisk, MemoryDisk, RealDisk, RoomyDisk, open_when_possible,
 };
@@ -66,6 +64,7 @@ pub use log::{Durability, LogConfig, LogMark};
 pub use owner::{Owner, Role};
 pub use quorate_types::machine::Entry;
 pub use room::{Room, RoomConfig, RoomFigures, RoomLevel, WantsRoom};
+pub use runs::{RUN_KEY_BYTES, RUN_VALUE_BYTES, RunItem, Runs, RunsSnapshot};
 pub use snapshots::{KeptSnapshots, Snapshots};
 pub use stats::JournalStats;
 pub use store::{DiskStore, MemoryStore, Store, Transaction};

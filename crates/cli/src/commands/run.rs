@@ -454,6 +454,7 @@ pub(crate) fn fail(error: NodeError) -> Failure {
         | NodeError::OtherService { .. }
         | NodeError::NoAdmission(_)
         | NodeError::HttpTls(_)
+        | NodeError::StartedBefore { .. }
         | NodeError::Storage(
             StorageError::InUse { .. }
             | StorageError::Foreign { .. }
@@ -462,11 +463,14 @@ pub(crate) fn fail(error: NodeError) -> Failure {
         ) => Failure::usage(error),
         NodeError::Halted(_)
         | NodeError::LocksLost { .. }
+        | NodeError::NeverStarted { .. }
         | NodeError::Storage(StorageError::FalseSnapshot { .. }) => {
             Failure::Halted(error.to_string())
         }
         NodeError::LacksVersion(_) => Failure::LacksVersion(error.to_string()),
-        NodeError::Storage(_) | NodeError::Marker { .. } => Failure::Disk(error.to_string()),
+        NodeError::Storage(_) | NodeError::LookupFailed(_) | NodeError::Marker { .. } => {
+            Failure::Disk(error.to_string())
+        }
         error => Failure::run(error),
     }
 }

@@ -3,7 +3,8 @@
 use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::evidence::Evidence;
 use super::locks::{Locks, recover};
-use super::mark::Mark;
+use super::mark::{Mark, Start};
+use super::releases::{ReleaseFeed, ReleaseLog};
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
 use super::{ANSWER, frame, read_network};
@@ -20,18 +21,19 @@ use crate::validator::{bind, reload_certificate, start_runtime};
 use crate::{NodeError, keys, tls};
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
-use quorate_crypto::{KeyFile, VotingSecret};
+use quorate_crypto::{IdentitySecret, KeyFile, VotingSecret};
 use quorate_engine::Frame;
 use quorate_engine::host::{EntryClass, GroupCommit, LogEntry, barrier};
+use quorate_payments::release::{Held, Report};
 use quorate_payments::{
-    AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, SignJob,
-    Transaction, Verdict, check_orders,
+    AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, OutputId,
+    ReleaseEntry, SignJob, Transaction, Verdict, check_orders,
 };
 use quorate_storage::{LogConfig, Owner, Role};
 use quorate_types::{Machine, ReplicaId, Time};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -45,8 +47,8 @@ const CHECKED_MAX: usize = 16;
 /// Effects that wait for the log thread; then the machine waits.
 const QUEUED_MAX: usize = 65_536;
 
-/// Time between updates of the file that notices lost locks.
-const MARK_INTERVAL: Duration = Duration::from_secs(1);
+/// Groups of answers that wait for the mark; then the log waits.
+const UNMARKED_MAX: usize = 64;
 
 /// Time that connections may take to end.
 const NETWORK_END: Duration = Duration::from_millis(200);
@@ -57,14 +59,18 @@ enum Queued {
     Held(Leaving),
 }
 
-/// Locks that are written together: votes for them wait until they are durable.
-struct Promise(Vec<Lock>);
+/// What is written together: whatever is queued behind it waits until it is durable.
+enum Promise {
+    Locks(Vec<Lock>),
+    Releases(Vec<ReleaseEntry>),
+}
 
 /// An effect that leaves behind the locks before it.
 enum Leaving {
     Answer(u64, Frame),
     Read(u64),
     Evidence(Box<Equivocation>),
+    Report(OutputId, Box<Held>),
 }
 
 impl LogEntry for Promise {
@@ -84,6 +90,7 @@ pub struct Authority {
     failures: Receiver<NodeError>,
     stopping: Arc<AtomicBool>,
     machine: Option<Sender<()>>,
+    releases: ReleaseFeed,
     threads: Vec<JoinHandle<()>>,
     runtime: Option<Runtime>,
 }
@@ -94,16 +101,39 @@ struct Origin {
     me: ReplicaId,
     shard: u16,
     voting: Arc<VotingSecret>,
+    identity: IdentitySecret,
     counts: Arc<Counts>,
     payers: Arc<Payers>,
 }
 
+/// What an authority keeps on disk.
+struct Kept {
+    locks: Locks,
+    releases: ReleaseLog,
+    evidence: Evidence,
+    mark: Mark,
+}
+
 impl Authority {
-    /// Opens everything and starts all threads. Not to be called from a tokio task.
+    /// Opens everything and starts all threads, of an authority that ran before or whose keys were
+    /// made with a [`PayTestnet`](super::PayTestnet). Not to be called from a tokio task.
     ///
     /// # Errors
     /// Why it cannot start.
     pub fn start(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
+        Self::open(config, keys, Start::Again)
+    }
+
+    /// The same, of an authority that never ran in this network: its operator's word, which nothing
+    /// can check. Refused where there is anything of an earlier start.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start_first(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
+        Self::open(config, keys, Start::First)
+    }
+
+    fn open(config: &AuthorityConfig, keys: &KeyFile, start: Start) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys)?;
         let runtime = start_runtime(config.network_threads)?;
         let own = origin.network.address(origin.me.index(), config.shard).expect("checked");
@@ -114,12 +144,8 @@ impl Authority {
         let address = socket.local_addr().map_err(resolve)?;
         let http_address = http.local_addr().map_err(resolve)?;
 
-        let mark = Mark::beside(&config.key, origin.network.id(), config.shard);
         let owner = origin.owner(keys);
-        let locks = recover(&config.data_dir, &owner, log_config(config))?;
-        mark.check(locks.next())?;
-        mark.write(locks.next())?;
-        let evidence = Evidence::open(&config.data_dir.join("evidence"), &owner)?;
+        let kept = origin.recover(config, &owner, start)?;
 
         let (orders, arrived) = unbounded();
         let metrics = Arc::new(Metrics::new());
@@ -129,12 +155,12 @@ impl Authority {
         let cut = metrics.cut_counter("too-many-status");
         let status_limiter = ConnectionLimiter::new(status_limits, cut);
         let http = Acceptor::new(http, status_limiter, shares.status);
-        let pages = origin.pages(&locks, &evidence);
+        let pages = origin.pages(&kept.locks, &kept.evidence);
         let (failed, failures) = unbounded();
         let stopping = Arc::new(AtomicBool::new(false));
         let mut threads = Threads { failed, stopping: Arc::clone(&stopping), handles: Vec::new() };
-        let next = locks.next();
-        let stop = origin.spawn(&mut threads, config, (arrived, locks, evidence, mark))?;
+        let next = kept.locks.next();
+        let (stop, releases) = origin.spawn(&mut threads, config, arrived, kept)?;
         let server = Server::new(
             tls::listener(&keys.identity)?,
             origin.network.id(),
@@ -155,6 +181,7 @@ impl Authority {
             failures,
             stopping,
             machine: Some(stop),
+            releases,
             threads: threads.handles,
             runtime: Some(runtime),
         })
@@ -170,6 +197,12 @@ impl Authority {
     #[must_use]
     pub fn http_address(&self) -> SocketAddr {
         self.http_address
+    }
+
+    /// Way in and out for whoever follows the order in which coins are released.
+    #[must_use]
+    pub fn releases(&self) -> ReleaseFeed {
+        self.releases.clone()
     }
 
     /// Blocks until `shutdown` is triggered or something fails, then stops.
@@ -225,6 +258,7 @@ impl Origin {
             me,
             shard: config.shard,
             voting: Arc::new(keys.voting.clone()),
+            identity: keys.identity.clone(),
             counts: Arc::new(Counts::new()),
             payers: Arc::default(),
         })
@@ -239,6 +273,28 @@ impl Origin {
             role: Role::Shard(self.shard),
             protocol: self.network.scheme().to_string(),
         }
+    }
+
+    /// What was promised, none of which is missing as far as can be told, and the mark that says so.
+    fn recover(
+        &self,
+        config: &AuthorityConfig,
+        owner: &Owner,
+        start: Start,
+    ) -> Result<Kept, NodeError> {
+        let of_shard = (self.network.id(), self.shard);
+        let mark = Mark::beside(&config.key, of_shard, config.durability)?;
+        let has_locks = Locks::has_begun(&config.data_dir)?;
+        mark.check_start(start, has_locks, &config.data_dir)?;
+        let locks = recover(&config.data_dir, owner, log_config(config))?;
+        let folder = |name| config.data_dir.join(name);
+        let releases = ReleaseLog::open(&folder("releases"), owner, locks.spent().frozen())?;
+        let evidence = Evidence::open(&folder("evidence"), owner)?;
+        let mut kept = Kept { locks, releases, evidence, mark };
+        let promises = promises(&kept.locks, &kept.releases);
+        kept.mark.check(promises)?;
+        kept.mark.begin(promises)?;
+        Ok(kept)
     }
 
     fn pages(&self, locks: &Locks, evidence: &Evidence) -> Pages {
@@ -260,8 +316,9 @@ impl Origin {
         &self,
         threads: &mut Threads,
         config: &AuthorityConfig,
-        (arrived, locks, evidence, mark): (Receiver<Arrived>, Locks, Evidence, Mark),
-    ) -> Result<Sender<()>, NodeError> {
+        arrived: Receiver<Arrived>,
+        Kept { locks, releases, evidence, mark }: Kept,
+    ) -> Result<(Sender<()>, ReleaseFeed), NodeError> {
         let (checked, checked_in) = bounded(CHECKED_MAX);
         let (events, events_in) = unbounded();
         let (jobs, jobs_in) = unbounded();
@@ -294,26 +351,31 @@ impl Origin {
             queue,
             counts: Arc::clone(&self.counts),
         };
-        threads.spawn("machine", move || {
-            machine.run(&checked_in, &events_in, &stopped);
-            Ok(())
-        })?;
-        let durable = Arc::new(AtomicU64::new(locks.next()));
+        threads.spawn("machine", move || machine.run(&checked_in, &events_in, &stopped))?;
+        let (unmarked, unmarked_in) = bounded(UNMARKED_MAX);
         // Everything goes behind the log in one queue: the front half has nothing to decide.
         let (_, queue) = barrier();
+        let (reports, reported) = unbounded();
+        let feed = ReleaseFeed { events: events.clone(), reports: reported };
+        let reporter = Reporter {
+            network: Arc::clone(&self.network),
+            identity: self.identity.clone(),
+            me: self.me,
+        };
         let log = LogThread {
             log: queue,
             locks,
+            releases,
+            reporter,
             evidence,
             events,
-            payers: Arc::clone(&self.payers),
             counts: Arc::clone(&self.counts),
-            durable: Arc::clone(&durable),
+            unmarked,
         };
         threads.spawn("log", move || log.run(&queued))?;
-        let stopping = Arc::clone(&threads.stopping);
-        threads.spawn("mark", move || keep_mark(&mark, &durable, &stopping))?;
-        Ok(stop)
+        let marking = MarkThread { mark, payers: Arc::clone(&self.payers), reports };
+        threads.spawn("mark", move || marking.run(&unmarked_in))?;
+        Ok((stop, feed))
     }
 }
 
@@ -412,7 +474,7 @@ impl MachineThread {
         checked: &Receiver<AuthorityEvent>,
         events: &Receiver<AuthorityEvent>,
         stopped: &Receiver<()>,
-    ) {
+    ) -> Result<(), NodeError> {
         loop {
             let wait = self.machine.next_timeout().map_or(Duration::from_secs(3_600), |due| {
                 Duration::from_micros(due.0.saturating_sub(self.clock.now().0))
@@ -420,7 +482,7 @@ impl MachineThread {
             let event = select! {
                 recv(events) -> event => event.ok(),
                 recv(checked) -> event => event.ok(),
-                recv(stopped) -> _ => return,
+                recv(stopped) -> _ => return Ok(()),
                 default(wait) => None,
             };
             let now: Time = self.clock.now();
@@ -428,22 +490,29 @@ impl MachineThread {
                 Some(event) => self.machine.handle(now, event),
                 None => self.machine.handle_timeout(now),
             }
-            if !self.dispatch_all() {
-                return;
+            if !self.dispatch_all()? {
+                return Ok(());
             }
         }
     }
 
     /// Hands on everything that the machine asks for: all but signing goes behind the log, in its
     /// order. Returns `false` when the log thread is gone.
-    fn dispatch_all(&mut self) -> bool {
+    fn dispatch_all(&mut self) -> Result<bool, NodeError> {
         while let Some(effect) = self.machine.poll() {
             let queued = match effect {
                 AuthorityEffect::Sign(job) => {
                     let _ = self.jobs.send(job);
                     continue;
                 }
-                AuthorityEffect::Persist(locks) => Queued::Persist(Promise(locks)),
+                AuthorityEffect::Stop(failed) => return Err(failed.into()),
+                AuthorityEffect::Persist(locks) => Queued::Persist(Promise::Locks(locks)),
+                AuthorityEffect::PersistReleases(entries) => {
+                    Queued::Persist(Promise::Releases(entries))
+                }
+                AuthorityEffect::Report(coin, held) => {
+                    Queued::Held(Leaving::Report(coin, Box::new(held)))
+                }
                 AuthorityEffect::Read(sequence) => Queued::Held(Leaving::Read(sequence)),
                 AuthorityEffect::Evidence(proof) => Queued::Held(Leaving::Evidence(proof)),
                 AuthorityEffect::Answer { ticket, answer } => {
@@ -452,10 +521,10 @@ impl MachineThread {
                 }
             };
             if self.queue.send(queued).is_err() {
-                return false;
+                return Ok(false);
             }
         }
-        true
+        Ok(true)
     }
 
     fn count(&self, verdict: &Verdict) {
@@ -466,6 +535,8 @@ impl MachineThread {
             Verdict::Locked { .. } => self.counts.refused("locked"),
             Verdict::Invalid(_) => self.counts.refused("invalid"),
             Verdict::Busy => self.counts.refused("busy"),
+            Verdict::Undecided { .. } => self.counts.refused("undecided"),
+            Verdict::Released { .. } => self.counts.refused("released"),
         }
     }
 }
@@ -475,11 +546,43 @@ impl MachineThread {
 struct LogThread {
     log: GroupCommit<Promise, Leaving>,
     locks: Locks,
+    releases: ReleaseLog,
+    reporter: Reporter,
     evidence: Evidence,
     events: Sender<AuthorityEvent>,
-    payers: Arc<Payers>,
     counts: Arc<Counts>,
-    durable: Arc<AtomicU64>,
+    unmarked: Sender<Unmarked>,
+}
+
+/// Signs what frozen coins are locked for.
+struct Reporter {
+    network: Arc<Network>,
+    identity: IdentitySecret,
+    me: ReplicaId,
+}
+
+impl Reporter {
+    fn report(&self, coin: OutputId, held: Held) -> Report {
+        Report::sign(&self.network, &self.identity, self.me, coin, held)
+    }
+}
+
+/// What leaves once the mark counts what it rests on.
+enum Outgoing {
+    Answer(u64, Frame),
+    Report(Box<Report>),
+}
+
+/// What rests on promises that are durable, and the number of promises that the mark has to count
+/// before it leaves (★).
+struct Unmarked {
+    promises: u64,
+    outgoing: Vec<Outgoing>,
+}
+
+/// Number of promises that the mark counts: locks, and entries about coins under release.
+fn promises(locks: &Locks, releases: &ReleaseLog) -> u64 {
+    locks.next() + releases.next()
 }
 
 impl LogThread {
@@ -496,7 +599,16 @@ impl LogThread {
                 self.log.finish(|leaving| released.push(leaving));
             }
             self.log.release_ready(|leaving| released.push(leaving));
-            released.into_iter().try_for_each(|leaving| self.leave(leaving))?;
+            let mut outgoing = Vec::new();
+            for leaving in released {
+                self.leave(leaving, &mut outgoing)?;
+            }
+            let promises = promises(&self.locks, &self.releases);
+            let unmarked = Unmarked { promises, outgoing };
+            if !unmarked.outgoing.is_empty() && self.unmarked.send(unmarked).is_err() {
+                // The thread of the mark has said why.
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -505,48 +617,65 @@ impl LogThread {
     fn write_group(&mut self) -> Result<bool, NodeError> {
         let Some(promises) = self.log.begin() else { return Ok(false) };
         let before = self.locks.next();
-        for Promise(locks) in promises {
-            locks.iter().try_for_each(|lock| self.locks.append(lock))?;
+        for promise in promises {
+            match promise {
+                Promise::Locks(locks) => {
+                    locks.iter().try_for_each(|lock| self.locks.append(lock))?;
+                }
+                Promise::Releases(entries) => self.releases.keep(&entries)?,
+            }
         }
         self.locks.commit()?;
         self.counts.commits.inc();
         self.counts.locks.inc_by(self.locks.next() - before);
-        self.durable.store(self.locks.next(), Ordering::Release);
         Ok(true)
     }
 
-    fn leave(&mut self, leaving: Leaving) -> Result<(), NodeError> {
+    fn leave(&mut self, leaving: Leaving, outgoing: &mut Vec<Outgoing>) -> Result<(), NodeError> {
         match leaving {
-            Leaving::Answer(ticket, frame) => {
-                if let Some(outbox) = self.payers.outbox(ticket) {
-                    outbox.push(frame);
-                }
-            }
+            Leaving::Answer(ticket, frame) => outgoing.push(Outgoing::Answer(ticket, frame)),
             Leaving::Read(sequence) => {
                 let lock = self.locks.read(sequence)?;
                 let _ = self.events.send(AuthorityEvent::Read { sequence, lock });
             }
             Leaving::Evidence(proof) => self.evidence.keep(*proof)?,
+            Leaving::Report(coin, held) => {
+                outgoing.push(Outgoing::Report(Box::new(self.reporter.report(coin, *held))));
+            }
         }
         Ok(())
     }
 }
 
-fn keep_mark(mark: &Mark, durable: &AtomicU64, stopping: &AtomicBool) -> Result<(), NodeError> {
-    let mut written = 0;
-    loop {
-        let ends = stopping.load(Ordering::Relaxed);
-        let now = durable.load(Ordering::Acquire);
-        if now != written {
-            mark.write(now)?;
-            written = now;
+/// Thread of the mark: a group's answers leave once it counts the group's locks, while the log
+/// syncs the next one.
+struct MarkThread {
+    mark: Mark,
+    payers: Arc<Payers>,
+    reports: Sender<Report>,
+}
+
+impl MarkThread {
+    fn run(mut self, unmarked: &Receiver<Unmarked>) -> Result<(), NodeError> {
+        while let Ok(first) = unmarked.recv() {
+            let groups: Vec<Unmarked> = std::iter::once(first).chain(unmarked.try_iter()).collect();
+            // The log goes forward: the last one has the most.
+            let promises = groups.last().map_or(0, |group| group.promises);
+            self.mark.advance(promises)?;
+            groups.into_iter().flat_map(|group| group.outgoing).for_each(|one| self.send(one));
         }
-        if ends {
-            return Ok(());
-        }
-        let until = Instant::now() + MARK_INTERVAL;
-        while Instant::now() < until && !stopping.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(50));
+        Ok(())
+    }
+
+    fn send(&self, outgoing: Outgoing) {
+        match outgoing {
+            Outgoing::Answer(ticket, frame) => {
+                if let Some(outbox) = self.payers.outbox(ticket) {
+                    outbox.push(frame);
+                }
+            }
+            // Fails when nobody follows an order, which then has no freeze either.
+            Outgoing::Report(report) => drop(self.reports.send(*report)),
         }
     }
 }

@@ -2,72 +2,129 @@
 //!
 //! An authority that forgot a lock would vote twice for one coin. Its log notices damage, but
 //! neither a disk that was emptied nor one that was set back to an older copy; this file does, as
-//! long as it is kept with the key and not with the data. It is written once a second while there
-//! are new locks, so that a disk set back by less may go unnoticed.
+//! long as it is kept with the key and not with the data.
+//!
+//! # When it is written
+//!
+//! After the log's sync of a group, and durably before a vote of that group leaves (★). So it counts
+//! every vote that anybody may have; and it is never ahead of what is durable in the log, which after
+//! a power cut would be a false alarm for ever: that rules out syncing both side by side. Votes wait
+//! for it on a thread of its own, while the log syncs the next group: a vote is later by one sync of
+//! 512 bytes, and no fewer leave in a second.
+//!
+//! # The first start
+//!
+//! Where there are neither locks nor a mark, it cannot be told whether there ever were: then an
+//! authority starts only on its operator's word ([`Start::First`]). Whoever makes new keys knows, and
+//! writes a mark of no locks beside them.
 
-use crate::{NodeError, durable};
+use crate::NodeError;
+use crate::slots::{Found, SlotFile};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_storage::{Durability, StorageError};
 use quorate_types::NetworkId;
-use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file of one shard.
-#[derive(Clone, Debug)]
+/// Digits of a network in the name of its mark.
+const NETWORK_DIGITS: usize = 16;
+
+/// Word of the operator on whether an authority voted before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// It never ran in this network.
+    First,
+    /// It ran, or its keys were made for it with a mark.
+    Again,
+}
+
+/// The file of one shard in one network.
+#[derive(Debug)]
 pub(super) struct Mark {
-    path: PathBuf,
-    network: NetworkId,
+    slots: SlotFile,
+    durability: Durability,
+    marked: Option<u64>,
 }
 
 impl Mark {
-    pub(super) fn beside(key: &Path, network: NetworkId, shard: u16) -> Self {
-        Self { path: key.with_extension(format!("shard-{shard}.locks")), network }
+    /// Opens the mark of a shard; without one it begins with the first [`Mark::begin`].
+    pub(super) fn beside(
+        key: &Path,
+        (network, shard): (NetworkId, u16),
+        durability: Durability,
+    ) -> Result<Self, NodeError> {
+        let path = path(key, network, shard);
+        let failed = |source| NodeError::Marker { action: "open", path: path.clone(), source };
+        let (slots, found): (_, Found<u64>) =
+            SlotFile::open(path.clone(), "quorate v1 payment locks").map_err(failed)?;
+        // What was not written by us is no reason to sign.
+        let damaged = found.is_damaged.then_some(u64::MAX);
+        let marked = found.slots.first().copied().or(damaged);
+        Ok(Self { slots, durability, marked })
     }
 
     /// ★ Refuses fewer locks than were there.
     pub(super) fn check(&self, found: u64) -> Result<(), NodeError> {
-        let text = match std::fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(self.failed("read", source)),
-        };
-        let mut words = text.split_whitespace();
-        if words.next() != Some(hex::encode(self.network.0).as_str()) {
-            return Ok(());
+        match self.marked {
+            Some(marked) if found < marked => {
+                let mark = self.slots.path().to_owned();
+                Err(NodeError::LocksLost { marked, found, mark })
+            }
+            _ => Ok(()),
         }
-        // What was not written by us is no reason to sign.
-        let marked = words.next().and_then(|word| word.parse().ok()).unwrap_or(u64::MAX);
-        if found < marked {
-            return Err(NodeError::LocksLost { marked, found, mark: self.path.clone() });
+    }
+
+    /// ★ Refuses to begin where there is nothing, unless it is the first time; and to take for the
+    /// first time what is not.
+    pub(super) fn check_start(
+        &self,
+        start: Start,
+        has_locks: bool,
+        data_dir: &Path,
+    ) -> Result<(), NodeError> {
+        let (mark, data_dir) = (self.slots.path().to_owned(), data_dir.to_owned());
+        match (start, self.marked.is_some() || has_locks) {
+            (Start::Again, false) => Err(NodeError::NeverStarted { data_dir, mark }),
+            (Start::First, true) => Err(NodeError::StartedBefore { data_dir, mark }),
+            (Start::First, false) => Ok(()),
+            (Start::Again, true) if !has_locks => self.check(0),
+            (Start::Again, true) => {
+                if self.marked.is_none() {
+                    tracing::warn!(
+                        mark = %mark.display(),
+                        "there is no mark of how many locks there were: whether some are missing \
+                         is not noticed this time"
+                    );
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// Says, durably, that there are so many locks, before the first vote of this run.
+    pub(super) fn begin(&mut self, locks: u64) -> Result<(), StorageError> {
+        self.slots.put_both(&locks)?;
+        self.marked = Some(locks);
         Ok(())
     }
 
-    /// Says, durably, that so many locks are durable.
-    pub(super) fn write(&self, locks: u64) -> Result<(), NodeError> {
-        let text = format!("{} {locks}\n", hex::encode(self.network.0));
-        durable::replace(&self.path, text.as_bytes()).map_err(|source| self.failed("write", source))
+    /// ★ Says that so many locks are durable, before their votes leave; as durably as they are.
+    pub(super) fn advance(&mut self, locks: u64) -> Result<(), StorageError> {
+        if self.marked >= Some(locks) || mutants::active(Mutant::PayUnmarkedVotes) {
+            return Ok(());
+        }
+        self.slots.put(&locks)?;
+        if self.durability == Durability::Fsync {
+            self.slots.sync()?;
+        }
+        self.marked = Some(locks);
+        Ok(())
     }
+}
 
-    fn failed(&self, action: &'static str, source: io::Error) -> NodeError {
-        NodeError::Marker { action, path: self.path.clone(), source }
-    }
+fn path(key: &Path, network: NetworkId, shard: u16) -> PathBuf {
+    let network = hex::encode(network.0);
+    key.with_extension(format!("shard-{shard}-{}.locks", &network[..NETWORK_DIGITS]))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fewer_locks_than_marked_are_refused() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mark = Mark::beside(&folder.path().join("key.toml"), NetworkId([1; 32]), 2);
-        assert!(mark.check(0).is_ok(), "a first start");
-        mark.write(7).expect("writes");
-        assert!(mark.check(7).is_ok() && mark.check(8).is_ok());
-        let refused = mark.check(6);
-        assert!(matches!(refused, Err(NodeError::LocksLost { marked: 7, found: 6, .. })));
-        let other = Mark { network: NetworkId([2; 32]), ..mark.clone() };
-        assert!(other.check(0).is_ok(), "another network");
-        std::fs::write(&mark.path, format!("{} seven", hex::encode([1; 32]))).expect("writes");
-        assert!(matches!(mark.check(6), Err(NodeError::LocksLost { .. })), "not our writing");
-    }
-}
+mod tests;

@@ -91,7 +91,9 @@ pub struct AuthorityStatus {
     /// Groups of locks made durable since the start.
     pub commits: u64,
     /// Inputs locked in all.
-    pub locked_inputs: usize,
+    pub locked_inputs: u64,
+    /// Those of them in memory; the others are on disk.
+    pub inputs_in_memory: usize,
     /// Invalid orders since the start.
     pub refused_invalid: u64,
     /// Orders over an input that is locked for another.
@@ -119,6 +121,7 @@ impl Pages {
             locks: self.counts.locks.get(),
             commits: self.counts.commits.get(),
             locked_inputs: self.spent.len(),
+            inputs_in_memory: self.spent.hot_len(),
             refused_invalid: self.counts.refused_for("invalid"),
             refused_locked: self.counts.refused_for("locked"),
             payers: self.payers.count(),

@@ -1,7 +1,9 @@
 //! Writes the files of a payment network: `network.toml`, a folder for each authority with its key
 //! and a configuration for each shard, and the issuer's key.
 
-use super::AuthorityConfig;
+use super::mark::Mark;
+use super::{AuthorityConfig, read_network};
+use crate::NodeError;
 use crate::testnet::{TestnetError, claim, make_folder, system_random, write, write_keys};
 use quorate_crypto::{Dealing, KeyFile, SchemeKind};
 use quorate_payments::{AuthorityEntry, Endowment, Network, NetworkFile, PayScheme};
@@ -106,8 +108,22 @@ impl PayTestnet {
         };
         let network = directory.join("network.toml");
         write(&network, &network_text(&file))?;
+        mark_new_keys(&network, &configs)?;
         Ok(Self { network, issuer: issuer_folder.join("key.toml"), configs, http, directory })
     }
+}
+
+/// Says beside keys just made that they locked nothing: nobody has to say so at the first start.
+fn mark_new_keys(network: &Path, configs: &[Vec<PathBuf>]) -> Result<(), TestnetError> {
+    let network = read_network(network).expect("it was written just now").id();
+    for path in configs.iter().flatten() {
+        let config = AuthorityConfig::load(path).expect("it was written just now");
+        let failed = |error: NodeError| TestnetError::Mark(error.to_string());
+        let of_shard = (network, config.shard);
+        let mut mark = Mark::beside(&config.key, of_shard, config.durability).map_err(failed)?;
+        mark.begin(0).map_err(|error| failed(error.into()))?;
+    }
+    Ok(())
 }
 
 impl PayTestnetPlan {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::release::Decision;
-use crate::transaction::owner_statement;
 use crate::testing::{ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, secret, to};
-use crate::{Coin, PayScheme, Transaction, Verdict, check_orders};
+use crate::transaction::owner_statement;
+use crate::{Coin, ColdSet, OrderVerifier, PayScheme, Transaction, Verdict, check_orders};
 
 fn effects(machine: &mut Authority) -> Vec<AuthorityEffect> {
     std::iter::from_fn(|| machine.poll()).collect()
@@ -266,6 +266,40 @@ fn votes_are_gathered_for_2_milliseconds_or_a_full_tree() {
     let event = orders(&host, &txs.iter().collect::<Vec<_>>());
     host.machine.handle(Time(5_000), event);
     assert_eq!(signs(&mut host.machine), [together]);
+}
+
+/// A cold part whose disk failed.
+#[derive(Debug)]
+struct Broken;
+
+impl ColdSet for Broken {
+    fn get(&self, _input: OutputId) -> Result<Option<Locked>, LookupFailed> {
+        Err(LookupFailed("the disk failed".into()))
+    }
+
+    fn len(&self) -> u64 {
+        1
+    }
+}
+
+/// ★ Neither a vote nor a refusal: the host is told to stop, whoever looked it up.
+#[test]
+fn an_input_that_cannot_be_looked_up_stops_the_authority() {
+    let testnet = TestNetwork::new();
+    let tx = testnet.issue(1, &[to(ALICE, 1)]);
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let order = orders(&host, &[&tx]);
+    let broken = Arc::new(SpentSet::default().over(Arc::new(Broken)));
+    host.machine = Authority::new(&testnet.network, Arc::clone(&broken), 0);
+    let stops = |effects: &[AuthorityEffect]| matches!(effects, [AuthorityEffect::Stop(failed)] if failed.0 == "the disk failed");
+    host.machine.handle(Time(0), order);
+    assert!(stops(&effects(&mut host.machine)), "looked up by the machine");
+    host.verifier = OrderVerifier::new(Arc::clone(&testnet.network), 0, broken);
+    let order = orders(&host, &[&tx]);
+    host.machine.handle(Time(0), order);
+    assert!(stops(&effects(&mut host.machine)), "looked up before");
+    host.machine.handle_timeout(Time(1_000_000));
+    assert!(effects(&mut host.machine).is_empty(), "and nothing is signed later");
 }
 
 #[test]

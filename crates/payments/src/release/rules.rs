@@ -55,9 +55,7 @@ impl<'a, D: Docket> Releases<'a, D> {
                 }
                 Ok(Ok(decided))
             }
-            ReleaseStep::Report(report) => {
-                self.report(report.authority, report.coin, &report.held)
-            }
+            ReleaseStep::Report(report) => self.report(report.authority, report.coin, &report.held),
             ReleaseStep::Certified { core, .. } => self.certified(core.id, &core.locks),
         }
     }
@@ -223,7 +221,8 @@ impl<'a, D: Docket> Releases<'a, D> {
         }
         let unheard = self.weights.total() - standing.reported(self.weights);
         let unheard = if mutants::active(Mutant::PayReleaseUnheard) { 0 } else { unheard };
-        standing.named(tx, self.weights) + unheard >= self.weights.quorum() - self.weights.faulty_max()
+        standing.named(tx, self.weights) + unheard
+            >= self.weights.quorum() - self.weights.faulty_max()
     }
 
     /// Coins whose release may end because something changed at this one: those of every

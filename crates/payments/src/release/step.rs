@@ -113,9 +113,7 @@ impl Freeze {
 
     fn is_due(&self, network: &Network, owner: IdentityKey) -> bool {
         match &self.cause {
-            Cause::Owner(signature) => {
-                owner.verify(&wish(network, &self.coins), signature).is_ok()
-            }
+            Cause::Owner(signature) => owner.verify(&wish(network, &self.coins), signature).is_ok(),
             Cause::Equivocation(proof) => {
                 let takes = |core: &Core, coin: &Coin| core.locks.contains(&coin.id);
                 let taken = |coin| takes(&proof.first, coin) || takes(&proof.second, coin);

@@ -1,9 +1,7 @@
 //! Releases from end to end: authorities, steps and rules, in every way that one can end.
 
 use super::*;
-use crate::testing::{
-    ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, secret, to,
-};
+use crate::testing::{ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, secret, to};
 use crate::{AuthorityEvent, Coin, Equivocation, OutputId, Transaction, Verdict};
 
 /// Four authorities, a coin of Mallory's worth 5, and the order that all follow.
@@ -156,8 +154,7 @@ fn a_transaction_that_is_out_at_one_coin_is_out_at_the_other() {
     let tx = one.id(scene.testnet.network.id());
     let mut decided = scene.release(&[0], &[0, 1, 2, 3]);
     decided.sort();
-    let mut expected =
-        [(scene.name(0), Decision::Spend(tx)), (scene.name(1), Decision::Refund)];
+    let mut expected = [(scene.name(0), Decision::Spend(tx)), (scene.name(1), Decision::Refund)];
     expected.sort();
     assert_eq!(decided, expected);
 }
@@ -219,7 +216,13 @@ fn a_report_is_its_authoritys_and_counts_once() {
     assert_eq!(repeated, Err(Refusal::Repeated.to_string()));
     let identity = scene.testnet.keys[1].identity.clone();
     let sign = |coin, held| {
-        ReleaseStep::Report(Report::sign(&network, &identity, quorate_types::ReplicaId(1), coin, held))
+        ReleaseStep::Report(Report::sign(
+            &network,
+            &identity,
+            quorate_types::ReplicaId(1),
+            coin,
+            held,
+        ))
     };
     let other = scene.name(1);
     assert_eq!(scene.order(&sign(other, Held::Free)), Err(Refusal::NotFrozen.to_string()));

@@ -90,6 +90,7 @@ impl Books {
         let takes = match &tx.source {
             Source::Spend(inputs) => inputs.iter().map(|input| Taken::Output(input.id)).collect(),
             Source::Issue { serial } => vec![Taken::Serial(*serial)],
+            Source::Refund(input) => vec![Taken::Output(input.id)],
         };
         let action = Action { payer: tx.payer, takes, gives: tx.outputs.clone() };
         match self.actions.insert(id, action.clone()) {

@@ -173,6 +173,10 @@ impl AuthorityHost {
                     answers.push(HostRequest::Send(ticket, answer));
                 }
                 AuthorityEffect::Evidence(proof) => requests.push(HostRequest::Evidence(proof)),
+                AuthorityEffect::PersistReleases(_) | AuthorityEffect::Report(..) => {
+                    unreachable!("no committee orders releases here")
+                }
+                AuthorityEffect::Stop(failed) => unreachable!("all is in memory: {failed}"),
             }
         }
         requests.append(&mut answers);

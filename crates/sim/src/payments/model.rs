@@ -177,6 +177,7 @@ impl Scene {
                 Source::Spend(inputs) => {
                     self.unspent -= inputs.iter().map(|one| u128::from(one.value)).sum::<u128>();
                 }
+                Source::Refund(input) => self.unspent -= u128::from(input.value),
             }
             self.unspent += given - burnt;
             self.redeemed += burnt;
@@ -203,7 +204,11 @@ impl Scene {
                 AuthorityEffect::Answer { ticket, answer } => {
                     answers.insert(ticket, (answer.tx, answer.verdict));
                 }
+                AuthorityEffect::PersistReleases(_) | AuthorityEffect::Report(..) => {
+                    unreachable!("no committee orders releases here")
+                }
                 AuthorityEffect::Evidence(_) => *self.tally.entry("proofs").or_default() += 1,
+                AuthorityEffect::Stop(failed) => unreachable!("all is in memory: {failed}"),
             }
         }
         answers
@@ -454,11 +459,11 @@ impl Scene {
 
     /// The authority's set is the model's, and money is where the model says.
     fn add_up(&self) -> Result<(), String> {
-        if self.spent.len() != self.taken.len() {
+        if self.spent.len() != self.taken.len() as u64 {
             return Err(format!("{} locks, not {}", self.spent.len(), self.taken.len()));
         }
         for (input, id) in &self.taken {
-            let locked: Option<Locked> = self.spent.get(*input);
+            let locked: Option<Locked> = self.spent.get(*input).expect("it is all in memory");
             if locked.is_none_or(|locked| locked.tx != *id) {
                 return Err(format!("{input} is locked for {locked:?}, not for {id}"));
             }
@@ -484,6 +489,7 @@ fn word_of(invalid: &Invalid) -> &'static str {
         Invalid::NotTheIssuer => "foreign issues",
         Invalid::NotInGenesis(_) => "not in genesis",
         Invalid::Path(_) => "wrong paths",
+        Invalid::Refund => "bad refunds",
         Invalid::Certificate(_) => "bad certificates",
         Invalid::WrongShard(_) => "wrong shards",
     }

@@ -349,7 +349,10 @@ impl World {
         match &answer.verdict {
             Verdict::Vote(_) => self.books.on_vote(self.hosts[host].authority, answer.tx)?,
             Verdict::Invalid(_) => self.invalid += 1,
-            Verdict::Locked { .. } | Verdict::Busy => {}
+            Verdict::Locked { .. }
+            | Verdict::Busy
+            | Verdict::Undecided { .. }
+            | Verdict::Released { .. } => {}
         }
         let by = self.hosts[host].id();
         let to = usize::try_from(ticket).expect("an endpoint");

@@ -17,14 +17,22 @@ use std::path::PathBuf;
 /// It logs to standard error, and serves status, metrics and evidence of double spends over HTTP at
 /// the address in its configuration. It may be killed at any time: what it voted for is on disk.
 ///
-/// It exits with 3 when its locks are fewer than it had: it would vote twice for one coin, and must
-/// not start again under its keys. And with 4 when its disk failed.
+/// It exits with 3 when its locks are fewer than it had, or it is not told that there never were any:
+/// it would vote twice for one coin, and must not start again under its keys. And with 4 when its
+/// disk failed.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  quorate pay run --config net/authority-0/shard-0.toml")]
+#[command(after_help = "Examples:\n  \
+    quorate pay run --config net/authority-0/shard-0.toml\n  \
+    quorate pay run --config shard-0.toml --first-start    once, where it never ran before")]
 pub(crate) struct Options {
     /// The shard's configuration file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    /// Say that this authority never ran in this network, so that there can be no locks: once, for
+    /// keys that `pay testnet` did not make. Refused where there are any, or a mark of them beside
+    /// the key
+    #[arg(long)]
+    first_start: bool,
     /// Index of the processor to run on alone, for measurements
     #[arg(long, value_name = "CPU")]
     core: Option<usize>,
@@ -50,7 +58,8 @@ impl Options {
         if self.exit_with_parent {
             end_with_parent(shutdown.clone());
         }
-        let authority = Authority::start(&config, &keys).map_err(fail)?;
+        let start = if self.first_start { Authority::start_first } else { Authority::start };
+        let authority = start(&config, &keys).map_err(fail)?;
         if self.json {
             output::json(&json!({
                 "address": authority.address().to_string(),

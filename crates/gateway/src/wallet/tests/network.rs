@@ -90,6 +90,7 @@ impl Host {
                 }
                 AuthorityEffect::Answer { answer, .. } => answers.push(answer),
                 AuthorityEffect::Evidence(_) => {}
+                AuthorityEffect::Stop(failed) => panic!("{failed}"),
             }
         }
         answers

@@ -45,7 +45,7 @@ impl Runner for Spent {
             }
         });
         let seconds = began.elapsed().as_secs_f64();
-        assert_eq!(set.len() as u64, INPUTS, "every input is another");
+        assert_eq!(set.len(), INPUTS, "every input is another");
         let rate = INPUTS as f64 / seconds;
         Ok(Measured {
             numbers: [("inserts_per_s".to_owned(), rate)].into(),
