@@ -2,8 +2,9 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
+use quorate_payments::release::Decision;
 use quorate_payments::{
-    Equivocation, Invalid, Memo, Output, PaymentOutcome, Transaction, TxCertificate, TxId,
+    Equivocation, Invalid, Memo, Output, OutputId, PaymentOutcome, Transaction, TxCertificate, TxId,
 };
 use std::sync::Arc;
 
@@ -119,6 +120,16 @@ pub enum PaymentState {
         /// Time at which the conflict was stored.
         at_ms: u64,
     },
+    /// One of its coins was released otherwise, so that it will never be certified: its coins are
+    /// frozen.
+    Released {
+        /// The coin whose release ended.
+        coin: OutputId,
+        /// What it ended with.
+        decision: Decision,
+        /// Time at which that was stored.
+        at_ms: u64,
+    },
 }
 
 impl PaymentState {
@@ -130,6 +141,7 @@ impl PaymentState {
             Self::Certified { .. } => "certified",
             Self::Refused { .. } => "refused",
             Self::Conflicting { .. } => "conflicting",
+            Self::Released { .. } => "released",
         }
     }
 
@@ -140,7 +152,8 @@ impl PaymentState {
             Self::Begun => None,
             Self::Certified { at_ms, .. }
             | Self::Refused { at_ms, .. }
-            | Self::Conflicting { at_ms, .. } => Some(*at_ms),
+            | Self::Conflicting { at_ms, .. }
+            | Self::Released { at_ms, .. } => Some(*at_ms),
         }
     }
 
@@ -149,6 +162,7 @@ impl PaymentState {
             PaymentOutcome::Certified(certificate) => Self::Certified { certificate, at_ms },
             PaymentOutcome::Refused(reason) => Self::Refused { reason, at_ms },
             PaymentOutcome::Conflicting(evidence) => Self::Conflicting { evidence, at_ms },
+            PaymentOutcome::Released(coin, decision) => Self::Released { coin, decision, at_ms },
         }
     }
 }

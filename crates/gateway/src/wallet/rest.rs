@@ -153,7 +153,9 @@ async fn answer(shared: &Shared, payment: Payment) -> Result<Response, Failure> 
     let status = match payment.state {
         PaymentState::Certified { .. } => StatusCode::OK,
         PaymentState::Begun => StatusCode::ACCEPTED,
-        PaymentState::Refused { .. } | PaymentState::Conflicting { .. } => StatusCode::CONFLICT,
+        PaymentState::Refused { .. }
+        | PaymentState::Conflicting { .. }
+        | PaymentState::Released { .. } => StatusCode::CONFLICT,
     };
     let view = shared.service.with_blocking(move |wallet| wallet.view(&payment)).await;
     if status != StatusCode::CONFLICT {

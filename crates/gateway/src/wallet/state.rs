@@ -171,7 +171,7 @@ impl WalletState {
         let transaction = Arc::clone(&payment.transaction);
         payment.state = PaymentState::of(outcome.clone(), at_ms);
         let inputs = match transaction.source {
-            Source::Spend(_) => transaction.locks(),
+            Source::Spend(_) | Source::Refund(_) => transaction.locks(),
             Source::Issue { .. } => Vec::new(),
         };
         match outcome {
@@ -186,7 +186,9 @@ impl WalletState {
             }
             // No honest authority voted for what one found invalid: its inputs are not locked.
             PaymentOutcome::Refused(_) => self.hold(&inputs, Hold::Free),
-            PaymentOutcome::Conflicting(_) => self.hold(&inputs, Hold::Frozen(tx)),
+            PaymentOutcome::Conflicting(_) | PaymentOutcome::Released(..) => {
+                self.hold(&inputs, Hold::Frozen(tx));
+            }
         }
         Ok(())
     }

@@ -18,13 +18,13 @@ pub struct PaymentView {
     pub memo: Option<String>,
     /// The caller's name for it.
     pub key: Option<String>,
-    /// `unfinished`, `certified`, `refused` or `conflicting`.
+    /// `unfinished`, `certified`, `refused`, `conflicting` or `released`.
     pub state: &'static str,
     /// Time at which it began, in milliseconds since the Unix epoch.
     pub begun_ms: u64,
     /// Time at which its outcome was known, in milliseconds since the Unix epoch.
     pub ended_ms: Option<u64>,
-    /// Reason of a refusal.
+    /// Reason of a refusal, or how a coin was released otherwise.
     pub reason: Option<String>,
     /// Receipt to show to the payee, once it is certified.
     pub receipt: Option<PaymentReceipt>,
@@ -43,6 +43,9 @@ impl Wallet {
             PaymentState::Refused { reason, .. } => (Some(reason.to_string()), None),
             PaymentState::Conflicting { evidence: Some(evidence), .. } => {
                 (None, Some(Evidence::new(&self.network, evidence)))
+            }
+            PaymentState::Released { coin, decision, .. } => {
+                (Some(format!("coin {coin} was released: {decision}")), None)
             }
             _ => (None, None),
         };

@@ -90,6 +90,9 @@ impl Host {
                 }
                 AuthorityEffect::Answer { answer, .. } => answers.push(answer),
                 AuthorityEffect::Evidence(_) => {}
+                AuthorityEffect::PersistReleases(_) | AuthorityEffect::Report(..) => {
+                    unreachable!("no committee orders releases here")
+                }
                 AuthorityEffect::Stop(failed) => panic!("{failed}"),
             }
         }
