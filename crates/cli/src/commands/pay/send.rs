@@ -288,6 +288,11 @@ fn conclude(view: &PaymentView, file: Option<&Path>) -> CommandResult {
             view.id,
             view.reason.as_deref().unwrap_or("no reason was given")
         ))),
+        "released" => Err(Failure::run(format!(
+            "payment {} will never be certified: {}",
+            view.id,
+            view.reason.as_deref().unwrap_or("a coin of it was released otherwise")
+        ))),
         _ => Err(Failure::run(format!(
             "payment {} is a double spend: another transaction of this key took one of its coins. Its coins are \
              frozen. Was a copy of this wallet used?{}",
