@@ -38,6 +38,7 @@ mod orders;
 mod output;
 mod payer;
 mod receipt;
+mod records;
 mod scheme;
 mod spent;
 #[cfg(test)]
@@ -53,10 +54,16 @@ pub use output::{Output, OutputId, TxId};
 pub use payer::{CountJob, Payer, PayerEffect, PayerEvent, PaymentOutcome};
 pub use quorate_crypto::mutants;
 pub use receipt::{Memo, Paid, PayReceipt, ReceiptError};
+pub use records::{
+    CoinStatus, NOTE_BYTES_MAX, Note, Numbered, REQUEST_ITEMS_MAX, RecordContent, RecordKind,
+    RecordName, RecordRefusal, WalletRecord, WalletReply, WalletRequest,
+};
 pub use scheme::{PayScheme, UnknownPayScheme};
 pub use spent::{Lock, LockStatus, Locked, SpentSet};
 pub use transaction::{
     Coin, Core, Equivocation, Input, Invalid, Opening, Origin, Proof, Source, Transaction,
 };
 pub use votes::{Counted, MerkleVote, TxCertificate, Vote, Votes};
-pub use wire::{ANSWER_BYTES_MAX, Answer, ORDER_BYTES_MAX, Verdict};
+pub use wire::{
+    ANSWER_BYTES_MAX, Answer, ORDER_BYTES_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Verdict,
+};

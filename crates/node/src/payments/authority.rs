@@ -4,9 +4,11 @@ use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::evidence::Evidence;
 use super::locks::{Locks, recover};
 use super::mark::Mark;
+use super::records::{Change, Records};
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
-use super::{ANSWER, frame, read_network};
+use super::wallet_requests::{CoinsQuestion, WalletRequests, coin_states, open_recorded, reply};
+use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network};
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::descriptors::{Demand, Descriptors, limit};
@@ -24,8 +26,8 @@ use quorate_crypto::{KeyFile, VotingSecret};
 use quorate_engine::Frame;
 use quorate_engine::host::{EntryClass, GroupCommit, LogEntry, barrier};
 use quorate_payments::{
-    AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, SignJob,
-    Transaction, Verdict, check_orders,
+    AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, RecordRefusal,
+    SignJob, Transaction, Verdict, WalletReply, check_orders,
 };
 use quorate_storage::{LogConfig, Owner, Role};
 use quorate_types::{Machine, ReplicaId, Time};
@@ -52,17 +54,19 @@ const MARK_INTERVAL: Duration = Duration::from_secs(1);
 const NETWORK_END: Duration = Duration::from_millis(200);
 
 /// An item for the log thread, in the machine's order.
-enum Queued {
+pub(super) enum Queued {
     Persist(Promise),
+    Record(Change),
     Held(Leaving),
 }
 
 /// Locks that are written together: votes for them wait until they are durable.
-struct Promise(Vec<Lock>);
+pub(super) struct Promise(Vec<Lock>);
 
 /// An effect that leaves behind the locks before it.
-enum Leaving {
+pub(super) enum Leaving {
     Answer(u64, Frame),
+    Coins(CoinsQuestion),
     Read(u64),
     Evidence(Box<Equivocation>),
 }
@@ -86,6 +90,14 @@ pub struct Authority {
     machine: Option<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
     runtime: Option<Runtime>,
+}
+
+/// Everything that it has on disk.
+struct Kept {
+    locks: Locks,
+    evidence: Evidence,
+    records: Arc<Records>,
+    mark: Mark,
 }
 
 /// Keys, network and counts that all its threads know.
@@ -120,6 +132,9 @@ impl Authority {
         mark.check(locks.next())?;
         mark.write(locks.next())?;
         let evidence = Evidence::open(&config.data_dir.join("evidence"), &owner)?;
+        let records = config.data_dir.join("records");
+        let records = Arc::new(Records::open(&records, &owner, config.record_bytes)?);
+        let kept = Kept { locks, evidence, records, mark };
 
         let (orders, arrived) = unbounded();
         let metrics = Arc::new(Metrics::new());
@@ -129,12 +144,12 @@ impl Authority {
         let cut = metrics.cut_counter("too-many-status");
         let status_limiter = ConnectionLimiter::new(status_limits, cut);
         let http = Acceptor::new(http, status_limiter, shares.status);
-        let pages = origin.pages(&locks, &evidence);
+        let pages = origin.pages(&kept);
         let (failed, failures) = unbounded();
         let stopping = Arc::new(AtomicBool::new(false));
         let mut threads = Threads { failed, stopping: Arc::clone(&stopping), handles: Vec::new() };
-        let next = locks.next();
-        let stop = origin.spawn(&mut threads, config, (arrived, locks, evidence, mark))?;
+        let next = kept.locks.next();
+        let stop = origin.spawn(&mut threads, config, arrived, kept)?;
         let server = Server::new(
             tls::listener(&keys.identity)?,
             origin.network.id(),
@@ -241,15 +256,15 @@ impl Origin {
         }
     }
 
-    fn pages(&self, locks: &Locks, evidence: &Evidence) -> Pages {
+    fn pages(&self, kept: &Kept) -> Pages {
         Pages {
             network: Arc::clone(&self.network),
             authority: self.me.index(),
             shard: self.shard,
-            spent: Arc::clone(locks.spent()),
+            spent: Arc::clone(kept.locks.spent()),
             payers: Arc::clone(&self.payers),
             counts: Arc::clone(&self.counts),
-            evidence: Arc::clone(evidence.shown()),
+            evidence: Arc::clone(kept.evidence.shown()),
             since: Instant::now(),
         }
     }
@@ -260,8 +275,10 @@ impl Origin {
         &self,
         threads: &mut Threads,
         config: &AuthorityConfig,
-        (arrived, locks, evidence, mark): (Receiver<Arrived>, Locks, Evidence, Mark),
+        arrived: Receiver<Arrived>,
+        kept: Kept,
     ) -> Result<Sender<()>, NodeError> {
+        let Kept { locks, evidence, records, mark } = kept;
         let (checked, checked_in) = bounded(CHECKED_MAX);
         let (events, events_in) = unbounded();
         let (jobs, jobs_in) = unbounded();
@@ -276,12 +293,17 @@ impl Origin {
             counts: Arc::clone(&self.counts),
             checked,
             events: events.clone(),
+            requests: WalletRequests {
+                network: Arc::clone(&self.network),
+                records: Arc::clone(&records),
+                payers: Arc::clone(&self.payers),
+                queue: queue.clone(),
+            },
         });
         for _ in 0..config.check_threads {
             let (checking, arrived, jobs) =
                 (Arc::clone(&checking), arrived.clone(), jobs_in.clone());
-            let work = Box::new(move || checking.run(&arrived, &jobs));
-            threads.spawn_unjoined("check", work)?;
+            threads.start("check", move || checking.run(&arrived, &jobs))?;
         }
         let machine = MachineThread {
             machine: quorate_payments::Authority::new(
@@ -305,6 +327,8 @@ impl Origin {
             log: queue,
             locks,
             evidence,
+            records,
+            changes: Vec::new(),
             events,
             payers: Arc::clone(&self.payers),
             counts: Arc::clone(&self.counts),
@@ -349,11 +373,12 @@ struct Checking {
     counts: Arc<Counts>,
     checked: Sender<AuthorityEvent>,
     events: Sender<AuthorityEvent>,
+    requests: WalletRequests,
 }
 
 impl Checking {
     /// Votes first: they complete what was checked before.
-    fn run(&self, arrived: &Receiver<Arrived>, jobs: &Receiver<SignJob>) {
+    fn run(&self, arrived: &Receiver<Arrived>, jobs: &Receiver<SignJob>) -> Result<(), NodeError> {
         loop {
             while let Ok(job) = jobs.try_recv() {
                 self.sign(job);
@@ -361,11 +386,11 @@ impl Checking {
             select! {
                 recv(jobs) -> job => match job {
                     Ok(job) => self.sign(job),
-                    Err(_) => return,
+                    Err(_) => return Ok(()),
                 },
                 recv(arrived) -> first => match first {
-                    Ok(first) => self.check(first, arrived),
-                    Err(_) => return,
+                    Ok(first) => self.check(first, arrived)?,
+                    Err(_) => return Ok(()),
                 },
             }
         }
@@ -376,24 +401,43 @@ impl Checking {
         let _ = self.events.send(AuthorityEvent::Signed(signed));
     }
 
-    /// Checks an order and all that wait behind it.
-    fn check(&self, first: Arrived, arrived: &Receiver<Arrived>) {
+    /// Checks what arrived and all that waits behind it.
+    fn check(&self, first: Arrived, arrived: &Receiver<Arrived>) -> Result<(), NodeError> {
         let mut orders = Vec::new();
-        let mut permits = Vec::new();
+        // Each order's frame, which takes its part of the bounds until the order is checked, and
+        // whether its record is to be stored.
+        let mut frames = Vec::new();
         let waiting = arrived.try_iter().take(TOGETHER_MAX - 1);
-        for order in std::iter::once(first).chain(waiting) {
-            match Transaction::try_from_slice(order.content()) {
-                Ok(transaction) => orders.push((order.ticket, transaction)),
-                // Nothing can be answered to what has no name.
-                Err(_) => self.counts.refused("malformed"),
+        for arrived in std::iter::once(first).chain(waiting) {
+            let order = match arrived.tag() {
+                ORDER => Transaction::try_from_slice(arrived.content()).ok().map(|tx| (tx, false)),
+                RECORDED_ORDER => open_recorded(&arrived),
+                REQUEST => {
+                    self.requests.on_request(arrived)?;
+                    continue;
+                }
+                _ => None,
+            };
+            // Nothing can be answered to what has no name.
+            let Some((transaction, is_recorded)) = order else {
+                self.counts.refused("malformed");
+                continue;
+            };
+            orders.push((arrived.ticket, transaction));
+            frames.push((arrived, is_recorded));
+        }
+        if orders.is_empty() {
+            return Ok(());
+        }
+        let orders = check_orders(orders, &self.verifier);
+        for ((arrived, is_recorded), checked) in frames.into_iter().zip(orders.iter()) {
+            if is_recorded {
+                self.requests.record(arrived, checked);
             }
-            permits.push(order);
         }
-        if !orders.is_empty() {
-            // Fails only when the host stops.
-            let _ = self.checked.send(AuthorityEvent::Orders(check_orders(orders, &self.verifier)));
-        }
-        drop(permits);
+        // Fails only when the host stops.
+        let _ = self.checked.send(AuthorityEvent::Orders(orders));
+        Ok(())
     }
 }
 
@@ -476,6 +520,9 @@ struct LogThread {
     log: GroupCommit<Promise, Leaving>,
     locks: Locks,
     evidence: Evidence,
+    records: Arc<Records>,
+    /// Changes to records that are not durable yet.
+    changes: Vec<Change>,
     events: Sender<AuthorityEvent>,
     payers: Arc<Payers>,
     counts: Arc<Counts>,
@@ -488,6 +535,7 @@ impl LogThread {
             for queued in std::iter::once(first).chain(queued.try_iter().take(QUEUED_MAX)) {
                 match queued {
                     Queued::Persist(promise) => self.log.push(promise),
+                    Queued::Record(change) => self.changes.push(change),
                     Queued::Held(leaving) => self.log.hold(leaving),
                 }
             }
@@ -501,8 +549,37 @@ impl LogThread {
         Ok(())
     }
 
-    /// Makes everything that is queued durable; `false` when that is nothing.
+    /// Makes everything that is queued durable, locks and records side by side; `false` when there
+    /// are no locks.
     fn write_group(&mut self) -> Result<bool, NodeError> {
+        if self.changes.is_empty() {
+            return self.write_locks();
+        }
+        let (records, changes) = (Arc::clone(&self.records), std::mem::take(&mut self.changes));
+        let (written, stored) = std::thread::scope(|scope| {
+            let storing = scope.spawn(|| records.apply(&changes));
+            (self.write_locks(), storing.join().expect("storing records does not panic"))
+        });
+        for (change, is_done) in changes.iter().zip(stored?) {
+            self.tell(change, is_done);
+        }
+        written
+    }
+
+    /// Tells a wallet that its request is done, or counts what there was no room for.
+    fn tell(&self, change: &Change, is_done: bool) {
+        if !is_done {
+            self.counts.refused("records-full");
+        }
+        let Some((ticket, number)) = change.asked else { return };
+        let content =
+            if is_done { WalletReply::Done } else { WalletReply::Refused(RecordRefusal::Full) };
+        if let Some(outbox) = self.payers.outbox(ticket) {
+            outbox.push(reply(number, content));
+        }
+    }
+
+    fn write_locks(&mut self) -> Result<bool, NodeError> {
         let Some(promises) = self.log.begin() else { return Ok(false) };
         let before = self.locks.next();
         for Promise(locks) in promises {
@@ -520,6 +597,12 @@ impl LogThread {
             Leaving::Answer(ticket, frame) => {
                 if let Some(outbox) = self.payers.outbox(ticket) {
                     outbox.push(frame);
+                }
+            }
+            Leaving::Coins(question) => {
+                let states = coin_states(&question, &self.locks)?;
+                if let Some(outbox) = self.payers.outbox(question.ticket) {
+                    outbox.push(reply(question.number, states));
                 }
             }
             Leaving::Read(sequence) => {
