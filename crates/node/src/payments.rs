@@ -17,6 +17,7 @@ mod config;
 mod evidence;
 mod locks;
 mod mark;
+mod queue;
 mod records;
 mod requests;
 mod server;
@@ -58,9 +59,9 @@ enum FromAuthority {
 impl FromAuthority {
     /// Decodes a frame; `None` where no authority made it.
     fn decode(frame: &Bytes) -> Option<Self> {
-        match frame.first()? {
-            &ANSWER => borsh::from_slice(content(frame)).ok().map(Self::Answer),
-            &REPLY => borsh::from_slice(content(frame)).ok().map(Self::Reply),
+        match *frame.first()? {
+            ANSWER => borsh::from_slice(content(frame)).ok().map(Self::Answer),
+            REPLY => borsh::from_slice(content(frame)).ok().map(Self::Reply),
             _ => None,
         }
     }

@@ -104,9 +104,9 @@ pub enum WalletReply {
     Coins(Vec<CoinStatus>),
     /// Records, in the order of their names.
     Records {
-        /// The records.
+        /// Records as they are stored.
         records: Vec<WalletRecord>,
-        /// Whether others follow.
+        /// True where others follow.
         more: bool,
     },
     /// It is done, durably.

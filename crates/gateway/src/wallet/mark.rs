@@ -90,7 +90,7 @@ fn encode(count: u64, extent: Extent) -> [u8; SLOT_BYTES] {
     slot
 }
 
-/// What a slot says; nothing where its writing was interrupted.
+/// Content of a slot; nothing where its writing was interrupted.
 fn decode(slot: &[u8]) -> Option<(u64, Extent)> {
     let word = |at: usize| u64::from_le_bytes(slot[at..at + 8].try_into().expect("8 bytes"));
     let chain = Digest(slot[16..48].try_into().expect("32 bytes"));

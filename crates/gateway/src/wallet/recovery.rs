@@ -42,7 +42,7 @@ impl PaymentService {
         let deadline = Instant::now() + within;
         let mut recovery = Recovery::default();
         if self.with_blocking(|wallet| wallet.is_recovery_due()).await {
-            let answers = self.gather(deadline, |service, to| service.records_of(to)).await;
+            let answers = self.gather(deadline, Self::records_of).await;
             recovery.answered = answers.len();
             self.check_quorum(&answers)?;
             let records = answers.into_iter().flat_map(|(_, records)| records).collect();
@@ -153,7 +153,7 @@ impl PaymentService {
             else {
                 return None;
             };
-            let last = records.last().and_then(|record| record.name(&self.network()));
+            let last = records.last().and_then(|record| record.name(self.network()));
             all.extend(records);
             // One that does not come on lies.
             if !more || last <= after {

@@ -99,9 +99,9 @@ pub(super) struct WalletState {
     keys: BTreeMap<String, TxId>,
     /// The number of the next issue.
     pub(super) serial_next: u64,
-    /// Whether the book was ever made again.
+    /// True once the book was made again.
     pub(super) is_restored: bool,
-    /// Whether the records of authorities are to be taken in before anything is paid.
+    /// True while the records of authorities are to be taken in before anything is paid.
     pub(super) is_recovery_due: bool,
     /// Payments that began since the book was made again: nobody can have spent their change.
     fresh: BTreeSet<TxId>,

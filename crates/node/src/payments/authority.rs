@@ -4,10 +4,11 @@ use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::evidence::Evidence;
 use super::locks::{Locks, recover};
 use super::mark::Mark;
+use super::queue::{Leaving, Promise, Queued};
 use super::records::{Change, Records};
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
-use super::wallet_requests::{CoinsQuestion, WalletRequests, coin_states, open_recorded, reply};
+use super::wallet_requests::{WalletRequests, coin_states, open_recorded, reply};
 use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network};
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
@@ -23,11 +24,10 @@ use crate::{NodeError, keys, tls};
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::{KeyFile, VotingSecret};
-use quorate_engine::Frame;
-use quorate_engine::host::{EntryClass, GroupCommit, LogEntry, barrier};
+use quorate_engine::host::{GroupCommit, barrier};
 use quorate_payments::{
-    AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, RecordRefusal,
-    SignJob, Transaction, Verdict, WalletReply, check_orders,
+    AuthorityEffect, AuthorityEvent, Network, OrderVerifier, RecordRefusal, SignJob, Transaction,
+    Verdict, WalletReply, check_orders,
 };
 use quorate_storage::{LogConfig, Owner, Role};
 use quorate_types::{Machine, ReplicaId, Time};
@@ -52,34 +52,6 @@ const MARK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time that connections may take to end.
 const NETWORK_END: Duration = Duration::from_millis(200);
-
-/// An item for the log thread, in the machine's order.
-pub(super) enum Queued {
-    Persist(Promise),
-    Record(Change),
-    Held(Leaving),
-}
-
-/// Locks that are written together: votes for them wait until they are durable.
-pub(super) struct Promise(Vec<Lock>);
-
-/// An effect that leaves behind the locks before it.
-pub(super) enum Leaving {
-    Answer(u64, Frame),
-    Coins(CoinsQuestion),
-    Read(u64),
-    Evidence(Box<Equivocation>),
-}
-
-impl LogEntry for Promise {
-    fn class(&self) -> EntryClass {
-        EntryClass::Barrier
-    }
-
-    fn bulk_bytes(&self) -> usize {
-        0
-    }
-}
 
 /// One shard of an authority that runs. Dropping it stops it.
 pub struct Authority {
@@ -149,7 +121,7 @@ impl Authority {
         let stopping = Arc::new(AtomicBool::new(false));
         let mut threads = Threads { failed, stopping: Arc::clone(&stopping), handles: Vec::new() };
         let next = kept.locks.next();
-        let stop = origin.spawn(&mut threads, config, arrived, kept)?;
+        let stop = origin.spawn(&mut threads, config, &arrived, kept)?;
         let server = Server::new(
             tls::listener(&keys.identity)?,
             origin.network.id(),
@@ -275,7 +247,7 @@ impl Origin {
         &self,
         threads: &mut Threads,
         config: &AuthorityConfig,
-        arrived: Receiver<Arrived>,
+        arrived: &Receiver<Arrived>,
         kept: Kept,
     ) -> Result<Sender<()>, NodeError> {
         let Kept { locks, evidence, records, mark } = kept;

@@ -42,6 +42,7 @@ pub struct PayClient {
 }
 
 /// Job for the driver.
+#[derive(Debug)]
 enum Job {
     Pay(Arc<Transaction>, Option<Note>, oneshot::Sender<PaymentOutcome>),
     Ask(ReplicaId, WalletRequest, oneshot::Sender<WalletReply>),
@@ -122,7 +123,7 @@ impl PayClient {
     }
 
     async fn send(&self, job: Job) {
-        self.payments.send(job).await.ok().expect("the driver lives as long as we");
+        self.payments.send(job).await.expect("the driver lives as long as we");
     }
 
     /// Number of connected authorities.

@@ -1,13 +1,12 @@
 //! Requests of wallets at an authority: what their coins are, and what it keeps for them.
 
-use super::authority::{Leaving, Queued};
 use super::locks::Locks;
+use super::queue::{CoinsQuestion, Leaving, Queued};
 use super::records::{Action, Change, Records};
 use super::server::{Arrived, Payers};
 use super::{REPLY, frame};
 use crate::NodeError;
 use crossbeam_channel::Sender;
-use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::Frame;
 use quorate_payments::{
@@ -16,15 +15,6 @@ use quorate_payments::{
 };
 use quorate_storage::StorageError;
 use std::sync::Arc;
-
-/// Question about inputs that waits for the locks before it.
-pub(super) struct CoinsQuestion {
-    pub(super) ticket: u64,
-    pub(super) number: u64,
-    /// Key that asks, as its channel proved.
-    pub(super) from: IdentityKey,
-    pub(super) inputs: Vec<OutputId>,
-}
 
 /// Everything by which the checking threads serve wallets.
 pub(super) struct WalletRequests {

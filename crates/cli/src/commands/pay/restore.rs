@@ -6,6 +6,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use quorate_gateway::wallet::{Backup, Balance, PaymentService, Recovery, Wallet};
+use serde::Serialize;
 use serde_json::json;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -56,6 +57,17 @@ pub(super) struct Restore {
     json: bool,
 }
 
+/// Outcome of a restore, for programs.
+#[derive(Serialize)]
+struct Report {
+    authorities: usize,
+    payments: usize,
+    receipts: usize,
+    conflicting: Vec<String>,
+    former: Option<PathBuf>,
+    balance: Balance,
+}
+
 impl BackupOptions {
     pub(super) fn run(&self) -> CommandResult {
         let wallet = self.place.open()?;
@@ -96,16 +108,15 @@ impl Restore {
             Ok((recovery, service.with(|wallet| wallet.balance())))
         })?;
         if self.json {
-            let conflicting = recovery.regained.conflicting.iter().map(ToString::to_string);
-            let conflicting: Vec<_> = conflicting.collect();
-            output::json(&json!({
-                "authorities": recovery.answered,
-                "payments": recovery.regained.payments,
-                "receipts": recovery.regained.receipts,
-                "conflicting": conflicting,
-                "former": former,
-                "balance": balance,
-            }));
+            let regained = &recovery.regained;
+            output::json(&Report {
+                authorities: recovery.answered,
+                payments: regained.payments,
+                receipts: regained.receipts,
+                conflicting: regained.conflicting.iter().map(ToString::to_string).collect(),
+                former,
+                balance,
+            });
         } else {
             output::line(&describe(&recovery, &balance, former.as_deref()));
         }

@@ -64,7 +64,7 @@ struct Host {
     has_evidence: bool,
 }
 
-/// What an authority says falsely of a wallet.
+/// Falsehood that an authority tells a wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
     /// It has no records, and every coin is free.
