@@ -20,12 +20,12 @@
 //! * An issuer's serial number is stored with the transaction that uses it, and never used again.
 //! * A receipt is checked offline. What is known already changes nothing; what this wallet spent
 //!   does not come back.
-//! * One process at a time ([`WalletError::InUse`]). ★ A book that is behind its mark is refused: it
-//!   does not know what was signed since. **Copies of a wallet must not be used side by side**:
+//! * One process at a time ([`WalletError::InUse`]). ★ A book that is behind its mark is refused:
+//!   it does not know what was signed since. **Copies of a wallet must not be used side by side**:
 //!   nothing but the authorities would notice, and the coins that both spend are lost.
 //! * ★ A wallet that was made again, from a copy or from its key alone, takes in what the
-//!   authorities keep of it before it pays, and signs nothing over a coin whose state no quorum told
-//!   it since.
+//!   authorities keep of it before it pays, and signs nothing over a coin whose state no quorum
+//!   told it since.
 //!
 //! [`PaymentService`] shows payments to the authorities; [`PaymentReceipt`], [`PaymentRequest`] and
 //! [`Evidence`] are files that payers and payees exchange; [`rest`] serves all of it over HTTP, to

@@ -134,7 +134,7 @@ pub enum RecordRefusal {
 pub struct Numbered<T> {
     /// The asker's own count.
     pub number: u64,
-    /// Request or reply.
+    /// Request or reply of this number.
     pub content: T,
 }
 

@@ -1,5 +1,5 @@
-//! A wallet in one file: its book, sealed under a key that follows from the wallet's secret, and its
-//! key file if it is wanted there.
+//! A wallet in one file: its book, sealed under a key that follows from the wallet's secret, and
+//! its key file if it is wanted there.
 
 use super::file::RecordFile;
 use super::notes::Notes;
@@ -43,8 +43,8 @@ impl Wallet {
     }
 
     /// Puts a wallet in the place of whatever is at `path`, from a backup or else from what can be
-    /// read there; it takes in what the authorities keep of it before it pays (★). Returns where the
-    /// file is that was there.
+    /// read there; it takes in what the authorities keep of it before it pays (★). Returns where
+    /// the file is that was there.
     ///
     /// # Errors
     /// When the backup, or what is there, is another key's, and when the disk fails.

@@ -1,8 +1,8 @@
-//! Noticing that a wallet's book is not the one that it was (★): a small file beside it says how far
-//! it was written.
+//! Noticing that a wallet's book is not the one that it was (★): a small file beside it says how
+//! far it was written.
 //!
-//! A book that was cut, set back to an older copy, or replaced by another one does not know what the
-//! wallet signed since, and would sign a second transaction over the same coins. The book is
+//! A book that was cut, set back to an older copy, or replaced by another one does not know what
+//! the wallet signed since, and would sign a second transaction over the same coins. The book is
 //! written first, then the mark, then a payment is shown to anybody: so a crash leaves a book that
 //! is ahead of its mark, and never one behind it.
 //!

@@ -264,7 +264,9 @@ impl Driver {
                     Some((from, FromAuthority::Answer(answer))) => {
                         self.payer.handle(self.now(), PayerEvent::Answer { from, answer });
                     }
-                    Some((from, FromAuthority::Reply(reply))) => self.requests.on_reply(from, reply),
+                    Some((from, FromAuthority::Reply(reply))) => {
+                        self.requests.on_reply(from, reply);
+                    }
                     None => {}
                 },
                 () = sleep_until(wake) => {

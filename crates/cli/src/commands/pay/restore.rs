@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// Write a backup of a wallet: one file, sealed under a key that follows from the wallet's secret.
 ///
-/// With it and the key, `quorate pay restore` makes the wallet again; what was paid after the backup
-/// is taken in from the authorities. The key alone suffices where the authorities still keep all.
+/// With it and the key, `quorate pay restore` makes the wallet again; what was paid after the
+/// backup is taken in from the authorities. The key alone suffices where the authorities still keep
+/// all.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate pay backup anne.backup -w anne")]
 pub(super) struct BackupOptions {
