@@ -1,6 +1,8 @@
 //! Two wallets by hand: real authorities, real processes.
 
 mod common;
+#[path = "pay/restoring.rs"]
+mod restoring;
 
 use common::{TIMEOUT, json, quorate, stderr, stdout, wait_for};
 use quorate_node::ports::free_ports;
@@ -185,7 +187,7 @@ fn a_copy_of_a_wallet_spends_nothing_twice_and_leaves_evidence() {
     place.start(0..4);
     place.of("anne", &["genesis"]);
     fs::create_dir(place.path("copy")).expect("made");
-    for file in ["key.toml", "wallet"] {
+    for file in ["key.toml", "wallet", "wallet.mark"] {
         fs::copy(place.path("anne").join(file), place.path("copy").join(file)).expect("copied");
     }
     let (bob, issuer) = (place.address("bob"), place.address("net/issuer"));

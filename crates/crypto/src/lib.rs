@@ -51,6 +51,7 @@ pub mod mutants;
 mod options;
 mod scalar;
 mod scheme;
+mod sealing;
 pub mod stand_in;
 #[cfg(feature = "stub")]
 mod stub;
@@ -74,6 +75,7 @@ pub use keyfile::{
 };
 pub use options::{KeyCache, Policy, SchemeKind, UnknownName};
 pub use scheme::{Aggregate, Certificate, Combined, Scheme, Share};
+pub use sealing::SealingKey;
 pub use threshold::{
     BySharing, Commitments, Contribution, Dealing, Sharing, add_shares, contribute, deal,
     threshold_schemes,

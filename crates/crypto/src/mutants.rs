@@ -418,6 +418,12 @@ pub enum Mutant {
     PayReportByAnybody,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
+    /// Payments: a restored wallet spends coins whose state no authority was asked for.
+    PaySpendUnasked,
+    /// Payments: a wallet's book that is behind its mark is opened.
+    PayOpenBehindMark,
+    /// Payments: an authority keeps a wallet's record for whoever sends it.
+    PayKeepAnybodysRecord,
     /// Windowed protocols: a primary that one member suspects is suspected by all.
     SuspicionOfOne,
     /// Windowed protocols: `f+1` members' suspicions shown to one member make it leave its view.

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! Order ─▶ Wallet::begin: coins chosen, signed and stored ─▶ authorities ─▶ Wallet::end
+//!                         │                                  └ each stores a record, then votes
 //!                         │ killed here or later: Wallet::unfinished, the same bytes again
 //! receipt ─▶ Wallet::receive: checked offline, coins stored
 //! ```
@@ -19,17 +20,26 @@
 //! * An issuer's serial number is stored with the transaction that uses it, and never used again.
 //! * A receipt is checked offline. What is known already changes nothing; what this wallet spent
 //!   does not come back.
-//! * One process at a time ([`WalletError::InUse`]). **Copies of a wallet must not be used**:
+//! * One process at a time ([`WalletError::InUse`]). ★ A book that is behind its mark is refused:
+//!   it does not know what was signed since. **Copies of a wallet must not be used side by side**:
 //!   nothing but the authorities would notice, and the coins that both spend are lost.
+//! * ★ A wallet that was made again, from a copy or from its key alone, takes in what the
+//!   authorities keep of it before it pays, and signs nothing over a coin whose state no quorum
+//!   told it since.
 //!
 //! [`PaymentService`] shows payments to the authorities; [`PaymentReceipt`], [`PaymentRequest`] and
 //! [`Evidence`] are files that payers and payees exchange; [`rest`] serves all of it over HTTP, to
 //! a till for instance.
 
+mod backup;
 mod file;
 mod history;
+mod mark;
+mod notes;
 mod payment;
 mod payment_files;
+mod recovery;
+mod regain;
 pub mod rest;
 mod select;
 mod service;
@@ -38,19 +48,23 @@ mod state;
 mod tests;
 mod view;
 
+pub use backup::Backup;
 pub use history::{HistoryLine, utc};
 pub use payment::{Order, Payment, PaymentState, Purpose};
 pub use payment_files::{Evidence, PaymentFileError, PaymentReceipt, PaymentRequest};
-pub use service::{Authorities, PaymentService, PendingOutcome};
+pub use recovery::Recovery;
+pub use regain::Regained;
+pub use service::{Authorities, PaymentService, PendingOutcome, PendingReply};
 pub use view::PaymentView;
 
 use file::RecordFile;
+use notes::Notes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_node::unix_ms;
 use quorate_payments::{
-    Coin, Invalid, Memo, Network, Origin, Output, Paid, PayReceipt, PaymentOutcome, ReceiptError,
-    Transaction, TxId,
+    Coin, Invalid, Memo, Network, Note, Origin, Output, Paid, PayReceipt, PaymentOutcome,
+    ReceiptError, Transaction, TxId,
 };
 use select::Insufficient;
 use state::{Held, Hold, Record, WalletState};
@@ -66,7 +80,7 @@ pub const KEY_BYTES_MAX: usize = 255;
 #[derive(Debug, thiserror::Error)]
 pub enum WalletError {
     /// There is no file.
-    #[error("there is no wallet at {path}: `quorate pay keys` makes one. If there was one, bring the file back: a new wallet for the same key would not know which payments were begun", path = path.display())]
+    #[error("there is no wallet at {path}: `quorate pay keys` makes one. If there was one, `quorate pay restore` makes it again from its key and the authorities", path = path.display())]
     Absent {
         /// Path of the wallet's file.
         path: PathBuf,
@@ -77,6 +91,38 @@ pub enum WalletError {
         /// Path of the existing file.
         path: PathBuf,
     },
+    /// There was a file, as its mark says.
+    #[error("there was a wallet at {path} ({mark} says so), and a new one would not know which payments were begun: `quorate pay restore` makes it again from its key and the authorities", path = path.display(), mark = mark.display())]
+    Lost {
+        /// Path of the wallet's file.
+        path: PathBuf,
+        /// The mark beside it.
+        mark: PathBuf,
+    },
+    /// The file is older than it was, or another one.
+    #[error("the wallet {path} is not the one that it was, by what {mark} says of it: an older copy, cut short, or another one. It does not know what was paid since, and nothing is done with it: `quorate pay restore` makes it again, from it and from what the authorities keep", path = path.display(), mark = mark.display())]
+    Behind {
+        /// Path of the wallet's file.
+        path: PathBuf,
+        /// The mark beside it, which may be missing.
+        mark: PathBuf,
+    },
+    /// Too few authorities said what they keep of a restored wallet.
+    #[error(
+        "{answered} of {of} authorities said what they keep of this wallet, which was made again and pays nothing before a quorum did: `quorate pay restore` asks again"
+    )]
+    TooFewAuthorities {
+        /// Number of authorities that answered.
+        answered: usize,
+        /// Number of all authorities.
+        of: usize,
+    },
+    /// The wallet's settings are refused.
+    #[error("{0}: it has one line at most, records = \"sealed\" or \"plain\"")]
+    Settings(String),
+    /// A backup that is none of this wallet.
+    #[error("{0}")]
+    Backup(String),
     /// Another process has it.
     #[error("the wallet {path} is in use by another process: wait until that one ends, or ask it over HTTP if it is `quorate pay serve`", path = path.display())]
     InUse {
@@ -100,7 +146,7 @@ pub enum WalletError {
         path: PathBuf,
     },
     /// The file was altered, or the disk is failing.
-    #[error("the wallet {path} is damaged at byte {offset}: it was left as it is. Use a copy of it from before the damage only if it was made after the last payment; else keep it for somebody to look at", path = path.display())]
+    #[error("the wallet {path} is damaged at byte {offset}: it was left as it is. `quorate pay restore` makes it again, from what can be read of it and from what the authorities keep", path = path.display())]
     Damaged {
         /// Path of the wallet's file.
         path: PathBuf,
@@ -159,7 +205,8 @@ pub enum WalletError {
     },
     /// The coins that are free are worth too little.
     #[error(
-        "{needed} are needed, and {free} are free; {reserved} are in payments that are not finished (`quorate pay retry`), {frozen} are frozen"
+        "{needed} are needed, and {free} are free; {reserved} are in payments that are not finished (`quorate pay retry`), {frozen} are frozen{}",
+        held_back(*unasked, *stuck)
     )]
     TooLittle {
         /// Value of the payment, in the smallest unit.
@@ -170,6 +217,10 @@ pub enum WalletError {
         reserved: u128,
         /// Value that is locked for good.
         frozen: u128,
+        /// Value whose state no quorum told since the wallet was made again.
+        unasked: u128,
+        /// Value that a transaction took which the wallet does not have.
+        stuck: u128,
     },
     /// Enough money, in coins that are too small.
     #[error("one payment takes {max} coins, and the largest are worth {most} of {needed}: run `quorate pay consolidate` first, or pay in parts", max = Transaction::INPUTS_MAX)]
@@ -210,6 +261,10 @@ pub struct Balance {
     pub reserved: u128,
     /// Value that is locked for good, since two transactions were signed over it.
     pub frozen: u128,
+    /// Value whose state no quorum of authorities told since the wallet was made again.
+    pub unasked: u128,
+    /// Value that authorities locked for a transaction of this wallet's which it does not have.
+    pub stuck: u128,
     /// Number of coins that can be spent.
     pub coins_free: usize,
 }
@@ -230,6 +285,7 @@ pub struct Wallet {
     secret: IdentitySecret,
     file: RecordFile,
     state: WalletState,
+    notes: Notes,
 }
 
 impl Wallet {
@@ -238,7 +294,17 @@ impl Wallet {
     /// # Errors
     /// [`WalletError::Exists`] and [`WalletError::Io`].
     pub fn create(path: &Path, owner: IdentityKey) -> Result<(), WalletError> {
-        RecordFile::create(path)?.append(&encode(&Record::Owner(owner)))
+        RecordFile::create(path)?.append(&[encode(&Record::Owner(owner))])
+    }
+
+    /// Makes a wallet for a key that may have had one: it takes in what the authorities keep of it
+    /// before it pays.
+    ///
+    /// # Errors
+    /// [`WalletError::Exists`], [`WalletError::Lost`] and [`WalletError::Io`].
+    pub fn create_for_used_key(path: &Path, owner: IdentityKey) -> Result<(), WalletError> {
+        let restored = Record::Restored { at_ms: unix_ms() };
+        RecordFile::create(path)?.append(&[encode(&Record::Owner(owner)), encode(&restored)])
     }
 
     /// Opens a wallet, alone.
@@ -267,7 +333,9 @@ impl Wallet {
                 return Err(WalletError::Content { path: path.to_owned(), problem });
             }
         }
-        let mut wallet = Self { network, secret, file, state };
+        let form = notes::form_beside(path).map_err(WalletError::Settings)?;
+        let notes = Notes::new(&secret, network.id(), form);
+        let mut wallet = Self { network, secret, file, state, notes };
         let network = wallet.network.id();
         match wallet.state.network {
             None => wallet.write(Record::Network(network))?,
@@ -309,6 +377,10 @@ impl Wallet {
                 return if same { self.payment(payment) } else { Err(taken()) };
             }
         }
+        if self.state.is_recovery_due && !mutants::active(Mutant::PaySpendUnasked) {
+            let of = self.network.committee().size();
+            return Err(WalletError::TooFewAuthorities { answered: 0, of });
+        }
         let transaction = self.build(order)?;
         transaction.check_form(&self.network)?;
         let id = transaction.id(self.network.id());
@@ -349,6 +421,12 @@ impl Wallet {
     pub fn unfinished(&self) -> Vec<(TxId, Arc<Transaction>)> {
         let open = self.state.payments().filter(|payment| payment.state == PaymentState::Begun);
         open.map(|payment| (payment.id, Arc::clone(&payment.transaction))).collect()
+    }
+
+    /// Note that authorities are to store with a payment.
+    #[must_use]
+    pub fn note(&self, payment: &Payment) -> Note {
+        self.notes.sent(payment)
     }
 
     /// A payment of this wallet's.
@@ -422,6 +500,8 @@ impl Wallet {
                 }
                 Hold::Reserved(_) => balance.reserved += value,
                 Hold::Frozen(_) => balance.frozen += value,
+                Hold::Unasked => balance.unasked += value,
+                Hold::Stuck(_) => balance.stuck += value,
             }
         }
         balance
@@ -430,13 +510,24 @@ impl Wallet {
     /// Frozen value, by the payment that lost.
     #[must_use]
     pub fn frozen(&self) -> BTreeMap<TxId, u128> {
-        let mut frozen = BTreeMap::new();
+        self.value_by(|hold| if let Hold::Frozen(tx) = hold { Some(tx) } else { None })
+    }
+
+    /// Value that authorities locked for transactions of this wallet's which it does not have, by
+    /// those.
+    #[must_use]
+    pub fn stuck(&self) -> BTreeMap<TxId, u128> {
+        self.value_by(|hold| if let Hold::Stuck(tx) = hold { Some(tx) } else { None })
+    }
+
+    fn value_by(&self, holder: impl Fn(Hold) -> Option<TxId>) -> BTreeMap<TxId, u128> {
+        let mut values = BTreeMap::new();
         for Held { coin, hold } in self.state.coins.values() {
-            if let Hold::Frozen(tx) = hold {
-                *frozen.entry(*tx).or_default() += u128::from(coin.output.value);
+            if let Some(tx) = holder(*hold) {
+                *values.entry(tx).or_default() += u128::from(coin.output.value);
             }
         }
-        frozen
+        values
     }
 
     fn build(&self, order: &Order) -> Result<Transaction, WalletError> {
@@ -466,8 +557,8 @@ impl Wallet {
     fn spend(&self, payee: IdentityKey, needed: u64) -> Result<Transaction, WalletError> {
         let coins = select::select(self.state.free(), needed).map_err(|short| match short {
             Insufficient::Value { free } => {
-                let Balance { reserved, frozen, .. } = self.balance();
-                WalletError::TooLittle { needed, free, reserved, frozen }
+                let Balance { reserved, frozen, unasked, stuck, .. } = self.balance();
+                WalletError::TooLittle { needed, free, reserved, frozen, unasked, stuck }
             }
             Insufficient::Count { most } => WalletError::TooManyCoins { needed, most },
         })?;
@@ -498,11 +589,23 @@ impl Wallet {
         }
         let is_left_out = mutants::active(Mutant::PayShowUnstored);
         if !(is_left_out && matches!(record, Record::Begun { .. })) {
-            self.file.append(&content)?;
+            self.file.append(&[content])?;
         }
         self.state.apply(record).expect("a record was made from this state");
         Ok(())
     }
+}
+
+/// Rest of a sentence about money that cannot be spent, of wallets that were made again.
+fn held_back(unasked: u128, stuck: u128) -> String {
+    let mut text = String::new();
+    if unasked > 0 {
+        text.push_str(&format!(", {unasked} are to be asked for (`quorate pay restore`)"));
+    }
+    if stuck > 0 {
+        text.push_str(&format!(", {stuck} were taken by a transaction that is not known here"));
+    }
+    text
 }
 
 fn checked_payee(payee: IdentityKey) -> Result<IdentityKey, WalletError> {

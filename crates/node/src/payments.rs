@@ -17,10 +17,14 @@ mod config;
 mod evidence;
 mod locks;
 mod mark;
+mod queue;
+mod records;
 mod releases;
+mod requests;
 mod server;
 mod status;
 mod testnet;
+mod wallet_requests;
 
 pub use authority::Authority;
 pub use client::{PayClient, PayFeed, PreparedOrder};
@@ -32,12 +36,38 @@ pub use testnet::{PayTestnet, PayTestnetPlan};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_engine::Frame;
-use quorate_payments::{ANSWER_BYTES_MAX, ORDER_BYTES_MAX};
+use quorate_payments::{
+    ANSWER_BYTES_MAX, Answer, Numbered, ORDER_BYTES_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX,
+    WalletReply,
+};
 
 /// Tag of a payer's transaction.
 const ORDER: u8 = 1;
 /// Tag of an authority's answer.
 const ANSWER: u8 = 2;
+/// Tag of a payer's transaction with the record that its wallet keeps of it.
+const RECORDED_ORDER: u8 = 3;
+/// Tag of a wallet's request.
+const REQUEST: u8 = 4;
+/// Tag of an authority's reply to a request.
+const REPLY: u8 = 5;
+
+/// Message of an authority to a payer.
+enum FromAuthority {
+    Answer(Answer),
+    Reply(Numbered<WalletReply>),
+}
+
+impl FromAuthority {
+    /// Decodes a frame; `None` where no authority made it.
+    fn decode(frame: &Bytes) -> Option<Self> {
+        match *frame.first()? {
+            ANSWER => borsh::from_slice(content(frame)).ok().map(Self::Answer),
+            REPLY => borsh::from_slice(content(frame)).ok().map(Self::Reply),
+            _ => None,
+        }
+    }
+}
 
 /// A frame: length, tag, content.
 fn frame(tag: u8, content: &impl borsh::BorshSerialize) -> Frame {
@@ -57,10 +87,20 @@ fn content(frame: &Bytes) -> &[u8] {
     &frame[1..]
 }
 
-fn order_bytes_max(tag: u8) -> Option<usize> {
-    (tag == ORDER).then_some(ORDER_BYTES_MAX)
+/// Largest content of a payer's frame with this tag.
+fn payer_bytes_max(tag: u8) -> Option<usize> {
+    match tag {
+        ORDER => Some(ORDER_BYTES_MAX),
+        RECORDED_ORDER | REQUEST => Some(REQUEST_BYTES_MAX),
+        _ => None,
+    }
 }
 
-fn answer_bytes_max(tag: u8) -> Option<usize> {
-    (tag == ANSWER).then_some(ANSWER_BYTES_MAX)
+/// Largest content of an authority's frame with this tag.
+fn authority_bytes_max(tag: u8) -> Option<usize> {
+    match tag {
+        ANSWER => Some(ANSWER_BYTES_MAX),
+        REPLY => Some(REPLY_BYTES_MAX),
+        _ => None,
+    }
 }

@@ -8,13 +8,19 @@ use quorate_node::ports::free_ports;
 use quorate_node::{NodeError, Shutdown};
 use quorate_payments::release::{Decided, Decision, Freeze, MemoryDocket, ReleaseStep, Releases};
 use quorate_payments::{
-    Coin, Network, Output, PayReceipt, PayScheme, PaymentOutcome, Transaction, TxCertificate,
+    Coin, CoinStatus, Network, Output, OutputId, PayReceipt, PayScheme, PaymentOutcome,
+    RecordContent, RecordRefusal, Transaction, TxCertificate, WalletRecord, WalletReply,
+    WalletRequest,
 };
+use quorate_types::ReplicaId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+/// Longest wait for an outcome.
+const WAIT: Duration = Duration::from_secs(60);
 
 /// A network in a folder that goes away with it.
 struct Net {
@@ -68,7 +74,7 @@ impl Net {
         let client = self.client(key);
         let paying = client.pay(Arc::new(transaction.clone()));
         self.runtime
-            .block_on(async { tokio::time::timeout(Duration::from_secs(60), paying).await })
+            .block_on(async { tokio::time::timeout(WAIT, paying).await })
             .expect("an outcome within a minute")
     }
 
@@ -318,4 +324,75 @@ fn get(address: std::net::SocketAddr, path: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");
     answer
+}
+
+fn ask(net: &Net, client: &PayClient, request: &WalletRequest) -> Vec<WalletReply> {
+    let ask = |index: u16| client.ask(ReplicaId(index), request.clone());
+    let asking = async { [ask(0).await, ask(1).await, ask(2).await, ask(3).await] };
+    let asking = async { tokio::time::timeout(WAIT, asking).await };
+    net.runtime.block_on(asking).expect("all answer within a minute").to_vec()
+}
+
+fn records(replies: &[WalletReply]) -> Vec<usize> {
+    let count = |reply: &WalletReply| match reply {
+        WalletReply::Records { records, .. } => records.len(),
+        other => panic!("{other:?}"),
+    };
+    replies.iter().map(count).collect()
+}
+
+/// ★ Whoever votes has the record, for the key that paid and no other, over a restart too.
+#[test]
+fn authorities_keep_what_a_wallet_needs_and_tell_its_key_alone() {
+    let mut net = Net::start(PayScheme::Plain, 1);
+    let (alice, bob) = (owner(1), owner(2));
+    let coins = net.issue(1, &alice);
+    let payment = net.spend(&alice, &coins, &bob);
+    let (own, other) = (net.client(&alice), net.client(&bob));
+    let all = WalletRequest::Records { after: None };
+    // Bob shows it with a note of his: voted for, and not recorded.
+    let note = Some(b"of Bob's".to_vec());
+    let paying = other.pay_recorded(Arc::new(payment.clone()), note);
+    let outcome = net.runtime.block_on(async { tokio::time::timeout(WAIT, paying).await });
+    assert!(matches!(outcome, Ok(PaymentOutcome::Certified(_))), "{outcome:?}");
+    assert_eq!(records(&ask(&net, &own, &all)), [0; 4]);
+
+    let paying = own.pay_recorded(Arc::new(payment.clone()), Some(b"a note".to_vec()));
+    let outcome = net.runtime.block_on(async { tokio::time::timeout(WAIT, paying).await });
+    let Ok(PaymentOutcome::Certified(certificate)) = outcome else { panic!("{outcome:?}") };
+    let received = payment.coins(net.network.id(), &certificate)[..1].to_vec();
+    let note = b"to Bob".to_vec();
+    let record = WalletRecord { content: RecordContent::Received(received), note };
+    let store = WalletRequest::Store(Box::new(record.clone()));
+    assert_eq!(ask(&net, &other, &store), vec![WalletReply::Done; 4]);
+    let refused = WalletReply::Refused(RecordRefusal::NotYours);
+    assert_eq!(ask(&net, &own, &store), vec![refused; 4]);
+
+    for index in 0..4 {
+        net.stop_authority(index);
+        net.start_authority(index).expect("starts");
+    }
+    let sent = WalletRecord {
+        content: RecordContent::Sent(Box::new(payment.clone())),
+        note: b"a note".to_vec(),
+    };
+    for reply in ask(&net, &own, &all) {
+        // At least the quorum that voted before the outcome was known.
+        let WalletReply::Records { records, more: false } = reply else { panic!("{reply:?}") };
+        assert!(records.is_empty() || records == [sent.clone()], "{records:?}");
+    }
+    let have = records(&ask(&net, &own, &all)).into_iter().filter(|count| *count == 1).count();
+    assert!(have >= 3, "{have}");
+    let kept = WalletReply::Records { records: vec![record], more: false };
+    assert_eq!(ask(&net, &other, &all), vec![kept; 4]);
+
+    let coins_of = WalletRequest::Coins(vec![coins[0].id, OutputId { index: 9, ..coins[0].id }]);
+    let tx = payment.id(net.network.id());
+    let core = Some(Box::new(payment.core(net.network.id())));
+    let state = |core| WalletReply::Coins(vec![CoinStatus::Locked { tx, core }, CoinStatus::Free]);
+    let told = |replies: Vec<WalletReply>, expected| {
+        replies.into_iter().filter(|reply| *reply == expected).count()
+    };
+    assert!(told(ask(&net, &own, &coins_of), state(core)) >= 3);
+    assert!(told(ask(&net, &other, &coins_of), state(None)) >= 3, "it is not Bob's");
 }

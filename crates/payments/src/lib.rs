@@ -39,6 +39,7 @@ mod orders;
 mod output;
 mod payer;
 mod receipt;
+mod records;
 pub mod release;
 mod scheme;
 mod spent;
@@ -56,10 +57,16 @@ pub use output::{Output, OutputId, TxId};
 pub use payer::{CountJob, Payer, PayerEffect, PayerEvent, PaymentOutcome};
 pub use quorate_crypto::mutants;
 pub use receipt::{Memo, Paid, PayReceipt, ReceiptError};
+pub use records::{
+    CoinStatus, NOTE_BYTES_MAX, Note, Numbered, REQUEST_ITEMS_MAX, RecordContent, RecordKind,
+    RecordName, RecordRefusal, WalletRecord, WalletReply, WalletRequest,
+};
 pub use scheme::{PayScheme, UnknownPayScheme};
 pub use spent::{ColdSet, Lock, LockStatus, Locked, LookupFailed, SpentSet};
 pub use transaction::{
     Coin, Core, CoreKind, Equivocation, Input, Invalid, Opening, Origin, Proof, Source, Transaction,
 };
 pub use votes::{Counted, MerkleVote, TxCertificate, Vote, Votes};
-pub use wire::{ANSWER_BYTES_MAX, Answer, ORDER_BYTES_MAX, Verdict};
+pub use wire::{
+    ANSWER_BYTES_MAX, Answer, ORDER_BYTES_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Verdict,
+};

@@ -67,6 +67,11 @@ pub enum CheckedOrder {
 pub struct Orders(Vec<(u64, CheckedOrder)>);
 
 impl Orders {
+    /// Results of the checks, in the order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = &CheckedOrder> {
+        self.0.iter().map(|(_, checked)| checked)
+    }
+
     /// Results of the checks, in the order of arrival, each with its order's ticket.
     #[must_use]
     pub fn into_vec(self) -> Vec<(u64, CheckedOrder)> {

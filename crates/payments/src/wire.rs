@@ -52,5 +52,11 @@ pub const ORDER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Largest encoding of an answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
+/// Largest request of a wallet, in bytes: the largest order and a note.
+pub const REQUEST_BYTES_MAX: usize = ORDER_BYTES_MAX + 16 * 1024;
+
+/// Largest reply to a wallet, in bytes: one record of the largest order, at least.
+pub const REPLY_BYTES_MAX: usize = ORDER_BYTES_MAX + 64 * 1024;
+
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ mod history;
 mod payment_files;
 mod place;
 mod receive;
+mod restore;
 mod run;
 mod send;
 mod serve;
@@ -18,7 +19,8 @@ use clap::{Args, Subcommand};
 ///
 /// A wallet is a folder with a key and a file of its coins and payments. Whatever it sends is on
 /// its disk first: a command may be killed at any time, and `quorate pay retry` finishes what it
-/// began. Never use a copy of a wallet: coins that both spend are lost.
+/// began. Never use two copies of a wallet side by side: coins that both spend are lost. One whose
+/// disk was lost is made again by `quorate pay restore`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate pay keys anne                                make a wallet, and say its address\n  \
@@ -69,6 +71,10 @@ enum PayCommand {
     Consolidate(send::Consolidate),
     /// Finish payments that were begun: the same bytes are sent again
     Retry(send::Retry),
+    /// Write a backup of a wallet
+    Backup(restore::BackupOptions),
+    /// Make a wallet again, from its key and the authorities, or from a backup
+    Restore(restore::Restore),
     /// Serve a wallet over HTTP, for tills and shops
     Serve(serve::Serve),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
@@ -95,6 +101,8 @@ impl Options {
             PayCommand::Redeem(options) => options.run(),
             PayCommand::Consolidate(options) => options.run(),
             PayCommand::Retry(options) => options.run(),
+            PayCommand::Backup(options) => options.run(),
+            PayCommand::Restore(options) => options.run(),
             PayCommand::Serve(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }

@@ -13,7 +13,9 @@
 //! is.
 
 use super::WalletError;
+use super::mark::{self, Extent, Mark};
 use quorate_crypto::hash_parts;
+use quorate_crypto::mutants::{self, Mutant};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -34,7 +36,8 @@ pub(super) const CONTENT_BYTES_MAX: usize = 16 << 20;
 pub(super) struct RecordFile {
     file: File,
     path: PathBuf,
-    end: u64,
+    extent: Extent,
+    mark: Mark,
     /// True after a write or sync failed: nobody knows what is durable, so nothing more is written.
     has_failed: bool,
 }
@@ -53,8 +56,51 @@ impl RecordFile {
                 _ => failed("create", path, source),
             })?;
         lock(&file, path)?;
+        let (mark, said) = Mark::open(path, true).map_err(|source| failed("mark", path, source))?;
+        if said.is_some_and(|extent| extent.end > 0) {
+            // There was a book: an empty one in its place would know nothing of its payments.
+            let _ = std::fs::remove_file(path);
+            return Err(WalletError::Lost { path: path.to_owned(), mark: mark::path_of(path) });
+        }
         sync_folder(path).map_err(|source| failed("sync the folder of", path, source))?;
-        Ok(Self { file, path: path.to_owned(), end: 0, has_failed: false })
+        Ok(Self { file, path: path.to_owned(), extent: Extent::EMPTY, mark, has_failed: false })
+    }
+
+    /// Puts a book of these records in the place of whatever is there, which is kept under another
+    /// name; returns that name, if something was there.
+    pub(super) fn replace(
+        path: &Path,
+        contents: &[Vec<u8>],
+    ) -> Result<Option<PathBuf>, WalletError> {
+        let in_use = OpenOptions::new().read(true).write(true).open(path).ok();
+        if let Some(file) = &in_use {
+            lock(file, path)?;
+        }
+        let mut records = Vec::new();
+        let mut extent = Extent::EMPTY;
+        for content in contents {
+            let record = frame(extent.end, content);
+            extent = extent.with(&record);
+            records.extend_from_slice(&record);
+        }
+        let fresh = path.with_extension("new");
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&fresh)
+            .and_then(|file| file.write_all_at(&records, 0).and_then(|()| file.sync_all()));
+        written.map_err(|source| failed("write", &fresh, source))?;
+        let former = in_use.is_some().then(|| free_name(path));
+        if let Some(former) = &former {
+            std::fs::rename(path, former).map_err(|source| failed("rename", path, source))?;
+        }
+        std::fs::rename(&fresh, path).map_err(|source| failed("rename", &fresh, source))?;
+        let marked = Mark::open(path, true).and_then(|(mut mark, _)| mark.write(extent));
+        marked.map_err(|source| failed("mark", path, source))?;
+        sync_folder(path).map_err(|source| failed("sync the folder of", path, source))?;
+        Ok(former)
     }
 
     /// Opens a file, cuts a torn tail off, and returns the contents of its records in order.
@@ -70,35 +116,74 @@ impl RecordFile {
         file.read_exact_at(&mut bytes, 0).map_err(|source| failed("read", path, source))?;
         let (contents, end) = scan(&bytes)
             .map_err(|offset| WalletError::Damaged { path: path.to_owned(), offset })?;
+        let (mark, extent) = check_mark(path, &contents)?;
         if end < length {
             // Before anything is written behind it: else a crash might leave old bytes there.
             file.set_len(end)
                 .and_then(|()| file.sync_all())
                 .map_err(|source| failed("cut the torn tail off", path, source))?;
         }
-        Ok((Self { file, path: path.to_owned(), end, has_failed: false }, contents))
+        let mut file = Self { file, path: path.to_owned(), extent, mark, has_failed: false };
+        file.write_mark()?;
+        Ok((file, contents))
     }
 
-    /// Appends a record; it is durable when this returns.
+    /// Contents of the records that can be read, of a book that need not be sound.
+    pub(super) fn salvage(path: &Path) -> Result<Vec<Vec<u8>>, WalletError> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(failed("read", path, source)),
+        };
+        let sound = match scan(&bytes) {
+            Ok((contents, _)) => contents,
+            Err(damage) => {
+                let damage = usize::try_from(damage).expect("files fit into memory");
+                scan(&bytes[..damage]).map_or_else(|_| Vec::new(), |(contents, _)| contents)
+            }
+        };
+        Ok(sound)
+    }
+
+    /// Appends records; they and the mark are durable when this returns.
     ///
     /// # Errors
     /// [`WalletError::Io`] the first time and [`WalletError::Stopped`] ever after: whether the
-    /// record is durable is not known before the file is opened again.
-    pub(super) fn append(&mut self, content: &[u8]) -> Result<(), WalletError> {
+    /// records are durable is not known before the file is opened again.
+    pub(super) fn append(&mut self, contents: &[Vec<u8>]) -> Result<(), WalletError> {
         self.check_usable()?;
-        assert!(content.len() <= CONTENT_BYTES_MAX, "records are bounded by whoever makes them");
-        let record = frame(self.end, content);
-        let written = self.file.write_all_at(&record, self.end);
+        let (mut records, mut extent) = (Vec::new(), self.extent);
+        for content in contents {
+            assert!(
+                content.len() <= CONTENT_BYTES_MAX,
+                "records are bounded by whoever makes them"
+            );
+            let record = frame(extent.end, content);
+            extent = extent.with(&record);
+            records.extend_from_slice(&record);
+        }
+        let written = self.file.write_all_at(&records, self.extent.end);
         if let Err(source) = written.and_then(|()| self.file.sync_data()) {
             self.has_failed = true;
             return Err(failed("write", &self.path, source));
         }
-        self.end += record.len() as u64;
-        Ok(())
+        self.extent = extent;
+        self.write_mark()
+    }
+
+    fn write_mark(&mut self) -> Result<(), WalletError> {
+        self.mark.write(self.extent).map_err(|source| {
+            self.has_failed = true;
+            failed("mark", &self.path, source)
+        })
     }
 }
 
 impl RecordFile {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// # Errors
     /// [`WalletError::Stopped`] after a write failed.
     pub(super) fn check_usable(&self) -> Result<(), WalletError> {
@@ -107,6 +192,33 @@ impl RecordFile {
         }
         Ok(())
     }
+}
+
+/// ★ Refuses a book that does not have all that its mark says, or has something else there.
+fn check_mark(path: &Path, contents: &[Vec<u8>]) -> Result<(Mark, Extent), WalletError> {
+    let behind = || WalletError::Behind { path: path.to_owned(), mark: mark::path_of(path) };
+    let opened = Mark::open(path, mutants::active(Mutant::PayOpenBehindMark));
+    let (mark, said) = opened.map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => behind(),
+        _ => failed("read the mark of", path, source),
+    })?;
+    let mut extent = Extent::EMPTY;
+    let mut is_there = said == Some(extent);
+    for content in contents {
+        extent = extent.with(&frame(extent.end, content));
+        is_there |= said == Some(extent);
+    }
+    // A mark that says nothing was not written by us, or not to its end.
+    if !is_there && !mutants::active(Mutant::PayOpenBehindMark) {
+        return Err(behind());
+    }
+    Ok((mark, extent))
+}
+
+/// A name beside a book that nothing has.
+fn free_name(path: &Path) -> PathBuf {
+    let name = |number: u32| path.with_extension(format!("before-restore-{number}"));
+    (1..).map(name).find(|name| !name.exists()).expect("there are numbers enough")
 }
 
 fn failed(action: &'static str, path: &Path, source: io::Error) -> WalletError {
@@ -202,6 +314,7 @@ fn ends_unwritten(rest: &[u8], first: usize) -> bool {
 mod tests {
     use super::{FRAME_BYTES, Found, RecordFile, look, scan};
     use crate::wallet::WalletError;
+    use crate::wallet::mark::path_of;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -209,21 +322,34 @@ mod tests {
         vec![b"first".to_vec(), Vec::new(), vec![0; 40], vec![7; 300]]
     }
 
-    /// A file of four records in a folder of its own.
+    /// A file of four records in a folder of its own. Its mark is as a crash leaves it in the midst
+    /// of the last one.
     fn written() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("wallet");
         let mut file = RecordFile::create(&path).expect("made");
-        for content in contents() {
-            file.append(&content).expect("written");
-        }
+        let mut contents = contents();
+        let last = contents.pop().expect("four");
+        file.append(&contents).expect("written");
+        fs::copy(path_of(&path), saved_mark(&path)).expect("copied");
+        file.append(&[last]).expect("written");
         drop(file);
+        set_mark_back(&path);
         let bytes = fs::read(&path).expect("read");
         (folder, path, bytes)
     }
 
+    fn saved_mark(path: &Path) -> PathBuf {
+        path.with_extension("saved")
+    }
+
+    fn set_mark_back(path: &Path) {
+        fs::copy(saved_mark(path), path_of(path)).expect("copied");
+    }
+
     fn reopened(path: &Path, bytes: &[u8]) -> Result<Vec<Vec<u8>>, WalletError> {
         fs::write(path, bytes).expect("written");
+        set_mark_back(path);
         RecordFile::open(path).map(|(_, contents)| contents)
     }
 
@@ -252,8 +378,9 @@ mod tests {
     fn what_follows_a_torn_tail_is_written_in_its_place() {
         let (_folder, path, bytes) = written();
         fs::write(&path, &bytes[..bytes.len() - 1]).expect("written");
+        set_mark_back(&path);
         let (mut file, mut expected) = RecordFile::open(&path).expect("opened");
-        file.append(b"again").expect("written");
+        file.append(&[b"again".to_vec()]).expect("written");
         drop(file);
         expected.push(b"again".to_vec());
         assert_eq!(RecordFile::open(&path).expect("opened").1, expected);
@@ -276,6 +403,53 @@ mod tests {
         let (_folder, _path, bytes) = written();
         let Found::Record(_, second) = look(&bytes, 0) else { panic!("a record") };
         assert_eq!(scan(&bytes[second..]), Err(0), "it was the second");
+    }
+
+    /// ★ A book that is behind its mark does not know what the wallet signed since.
+    #[test]
+    fn an_older_a_shorter_and_another_book_are_refused() {
+        let (_folder, path, bytes) = written();
+        let older = &bytes[..bytes.len() - (FRAME_BYTES + 300)];
+        assert!(reopened(&path, older).is_ok(), "the mark was not written yet");
+        assert!(reopened(&path, &bytes).is_ok());
+        let refused = |bytes: &[u8], what: &str| {
+            fs::write(&path, bytes).expect("written");
+            let error = RecordFile::open(&path).expect_err(what);
+            assert!(matches!(error, WalletError::Behind { .. }), "{what}: {error}");
+            assert_eq!(fs::read(&path).expect("read"), bytes, "it was left as it is");
+        };
+        refused(older, "older");
+        refused(&older[..older.len() - 1], "torn before");
+        refused(&[], "emptied");
+        let other = path.with_file_name("another-book");
+        let mut file = RecordFile::create(&other).expect("made");
+        file.append(&[vec![9; 5_000]]).expect("written");
+        refused(&fs::read(&other).expect("read"), "another, and longer");
+        fs::remove_file(path_of(&path)).expect("removed");
+        refused(&bytes, "without a mark");
+    }
+
+    #[test]
+    fn a_book_whose_mark_is_there_is_not_made_anew() {
+        let (_folder, path, _) = written();
+        fs::remove_file(&path).expect("removed");
+        assert!(matches!(RecordFile::create(&path), Err(WalletError::Lost { .. })));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_book_is_replaced_and_the_former_one_kept() {
+        let (_folder, path, bytes) = written();
+        fs::write(&path, &bytes[..bytes.len() - 1]).expect("written");
+        let salvaged = RecordFile::salvage(&path).expect("read");
+        assert_eq!(salvaged, contents()[..3]);
+        let former =
+            RecordFile::replace(&path, &salvaged).expect("replaced").expect("one was there");
+        assert_eq!(fs::read(former).expect("read").len(), bytes.len() - 1);
+        assert_eq!(RecordFile::open(&path).expect("opened").1, salvaged);
+        fs::remove_file(&path).expect("removed");
+        assert_eq!(RecordFile::replace(&path, &salvaged).expect("replaced"), None);
+        assert_eq!(RecordFile::open(&path).expect("opened").1, salvaged);
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn of_incoming(incoming: &Incoming) -> HistoryLine {
         value: incoming.value,
         counterparty: incoming.payer.map(|payer| payer.to_string()),
         transaction: incoming.tx.to_string(),
-        memo: incoming.memo.clone(),
+        memo: incoming.memo.as_ref().map(|memo| memo.text.clone()),
         state: "certified",
         ended_ms: Some(incoming.at_ms),
         key: None,

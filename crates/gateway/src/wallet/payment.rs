@@ -177,7 +177,7 @@ pub(super) struct Incoming {
     /// Value that was new here, in the smallest unit.
     pub(super) value: u64,
     /// Memo that the payer signed.
-    pub(super) memo: Option<String>,
+    pub(super) memo: Option<Memo>,
     /// Time at which it was taken in, in milliseconds since the Unix epoch.
     pub(super) at_ms: u64,
 }

@@ -276,7 +276,12 @@ impl From<WalletError> for Failure {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             WalletError::NotTheIssuer { .. } => StatusCode::FORBIDDEN,
+            WalletError::TooFewAuthorities { .. } => StatusCode::SERVICE_UNAVAILABLE,
             WalletError::Absent { .. }
+            | WalletError::Lost { .. }
+            | WalletError::Behind { .. }
+            | WalletError::Settings(_)
+            | WalletError::Backup(_)
             | WalletError::Exists { .. }
             | WalletError::InUse { .. }
             | WalletError::Io { .. }

@@ -5,7 +5,10 @@ use super::{Order, Payment, PaymentState, Wallet, WalletError};
 use parking_lot::Mutex;
 use quorate_node::NodeError;
 use quorate_node::payments::PayClient;
-use quorate_payments::{PaymentOutcome, Transaction, TxId};
+use quorate_payments::{
+    Network, Note, PaymentOutcome, Transaction, TxId, WalletReply, WalletRequest,
+};
+use quorate_types::ReplicaId;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,21 +19,33 @@ use tokio::task::spawn_blocking;
 /// Future of a payment's outcome.
 pub type PendingOutcome<'a> = Pin<Box<dyn Future<Output = PaymentOutcome> + Send + 'a>>;
 
+/// Future of an authority's reply.
+pub type PendingReply<'a> = Pin<Box<dyn Future<Output = WalletReply> + Send + 'a>>;
+
 /// Connection to the authorities of a network, which shows them transactions.
 pub trait Authorities: Send + Sync {
-    /// Shows a stored transaction to all authorities until its outcome is known; may take for ever.
-    fn pay(&self, transaction: Arc<Transaction>) -> PendingOutcome<'_>;
+    /// Shows a stored transaction to all authorities until its outcome is known, with a note that
+    /// each stores with it before it votes; may take for ever.
+    fn pay(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_>;
+
+    /// Asks one authority until it answers; may take for ever.
+    fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_>;
 }
 
 impl Authorities for PayClient {
-    fn pay(&self, transaction: Arc<Transaction>) -> PendingOutcome<'_> {
-        Box::pin(self.pay(transaction))
+    fn pay(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_> {
+        Box::pin(self.pay_recorded(transaction, Some(note)))
+    }
+
+    fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_> {
+        Box::pin(self.ask(to, request))
     }
 }
 
 /// A wallet with its connections to the authorities. Shared; to be used inside a tokio runtime.
 pub struct PaymentService {
     wallet: Mutex<Wallet>,
+    network: Arc<Network>,
     authorities: Arc<dyn Authorities>,
     /// Payments under way. The sender goes when the outcome is stored, or could not be.
     under_way: Mutex<BTreeMap<TxId, watch::Receiver<()>>>,
@@ -40,8 +55,17 @@ impl PaymentService {
     /// A service that has sent nothing yet.
     #[must_use]
     pub fn new(wallet: Wallet, authorities: Arc<dyn Authorities>) -> Arc<Self> {
+        let network = Arc::clone(wallet.network());
         let (wallet, under_way) = (Mutex::new(wallet), Mutex::default());
-        Arc::new(Self { wallet, authorities, under_way })
+        Arc::new(Self { wallet, network, authorities, under_way })
+    }
+
+    pub(super) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    pub(super) fn authorities(&self) -> &dyn Authorities {
+        &*self.authorities
     }
 
     /// Opens a payer's connections to the authorities in the background, and serves a wallet by
@@ -80,16 +104,23 @@ impl PaymentService {
     /// `timeout`. The payment goes on after that.
     ///
     /// # Errors
-    /// As [`Wallet::begin`]; and when the outcome could not be stored.
+    /// As [`Wallet::begin`] and [`PaymentService::recover`]; and when the outcome could not be
+    /// stored.
     pub async fn pay(
         self: &Arc<Self>,
         order: Order,
         key: Option<String>,
         timeout: Duration,
     ) -> Result<Payment, WalletError> {
+        self.recover(timeout).await?;
         let begin = move |wallet: &mut Wallet| wallet.begin(&order, key.as_deref()).cloned();
         let payment = self.with_blocking(begin).await?;
-        self.settle(payment.id, timeout).await
+        let (payment, stored) =
+            tokio::join!(self.settle(payment.id, timeout), self.store_receipts(timeout));
+        if let Err(error) = stored {
+            tracing::warn!(%error, "receipts were not recorded with the authorities");
+        }
+        payment
     }
 
     /// Shows a payment that is not finished to the authorities, and waits for its outcome as long
@@ -133,7 +164,12 @@ impl PaymentService {
             return Ok(Some(end.clone()));
         }
         // Looked up under the lock: else one that just ended would be sent again.
-        let payment = self.wallet.lock().payment(tx)?.clone();
+        let (payment, note) = {
+            let wallet = self.wallet.lock();
+            let payment = wallet.payment(tx)?.clone();
+            let note = wallet.note(&payment);
+            (payment, note)
+        };
         if payment.state != PaymentState::Begun {
             return Ok(None);
         }
@@ -141,7 +177,7 @@ impl PaymentService {
         under_way.insert(tx, end.clone());
         let service = Arc::clone(self);
         tokio::spawn(async move {
-            let outcome = service.authorities.pay(payment.transaction).await;
+            let outcome = service.authorities.pay(payment.transaction, note).await;
             let stored =
                 service.with_blocking(move |wallet| wallet.end(tx, outcome).map(drop)).await;
             if let Err(error) = stored {

@@ -3,12 +3,16 @@
 //! A [`WalletState`] is made from [`Record`]s alone, whether they were just written or are read
 //! again: so a wallet that was killed and one that went on are the same.
 
+use super::notes::ReceivedNote;
 use super::payment::{Entry, Incoming, Order, Payment, PaymentState};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
-use quorate_payments::{Coin, OutputId, PayReceipt, PaymentOutcome, Source, Transaction, TxId};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_payments::{
+    Coin, Origin, OutputId, PayReceipt, PaymentOutcome, Source, Transaction, TxId,
+};
 use quorate_types::NetworkId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Record of the wallet's file, in order.
@@ -25,6 +29,17 @@ pub(super) enum Record {
     Begun { order: Order, key: Option<String>, transaction: Transaction, at_ms: u64 },
     /// Outcome of a payment becomes known.
     Ended { tx: TxId, outcome: PaymentOutcome, at_ms: u64 },
+    /// The book was made again, from a copy or from nothing (★): the state of every coin is to be
+    /// asked for, of those too that come in later.
+    Restored { at_ms: u64 },
+    /// Records of a quorum of authorities were taken in since.
+    Recovered { at_ms: u64 },
+    /// A payment that was begun before, as a record tells, with the coins that it takes.
+    Regained { order: Order, key: Option<String>, transaction: Transaction, at_ms: u64 },
+    /// States of coins, as a quorum of authorities told them.
+    Asked { free: Vec<OutputId>, taken: Vec<(OutputId, TxId)>, at_ms: u64 },
+    /// Receipts of these transactions are recorded with a quorum of authorities.
+    Stored(Vec<TxId>),
 }
 
 /// A coin that was not spent, as far as this wallet knows.
@@ -44,6 +59,30 @@ pub(super) enum Hold {
     /// A payment that lost against another one of the same owner: some authorities are locked for
     /// either.
     Frozen(TxId),
+    /// Its state is not known since the book was made again.
+    Unasked,
+    /// Authorities locked it for a transaction of this owner that the book does not have.
+    Stuck(TxId),
+}
+
+impl Hold {
+    /// Tells whether a regained payment can take the coin.
+    fn yields_to(self, tx: TxId) -> bool {
+        match self {
+            Self::Free | Self::Unasked => true,
+            Self::Stuck(holder) => holder == tx,
+            Self::Reserved(_) | Self::Frozen(_) => false,
+        }
+    }
+}
+
+/// A payment that begins, or that began before the book was made again.
+struct Begin {
+    order: Order,
+    key: Option<String>,
+    transaction: Transaction,
+    at_ms: u64,
+    is_regained: bool,
 }
 
 /// Coins, payments and their order.
@@ -60,6 +99,14 @@ pub(super) struct WalletState {
     keys: BTreeMap<String, TxId>,
     /// The number of the next issue.
     pub(super) serial_next: u64,
+    /// True once the book was made again.
+    pub(super) is_restored: bool,
+    /// True while the records of authorities are to be taken in before anything is paid.
+    pub(super) is_recovery_due: bool,
+    /// Payments that began since the book was made again: nobody can have spent their change.
+    fresh: BTreeSet<TxId>,
+    /// Transactions whose receipts no quorum has recorded yet.
+    pub(super) unstored: BTreeSet<TxId>,
 }
 
 impl WalletState {
@@ -76,8 +123,15 @@ impl WalletState {
             Record::Network(_) => return Err("it names its network twice"),
             Record::Received { receipt, at_ms } => self.receive(receipt, at_ms),
             Record::Begun { order, key, transaction, at_ms } => {
-                return self.begin(order, key, transaction, at_ms);
+                return self.begin(Begin { order, key, transaction, at_ms, is_regained: false });
             }
+            Record::Regained { order, key, transaction, at_ms } => {
+                return self.begin(Begin { order, key, transaction, at_ms, is_regained: true });
+            }
+            Record::Restored { at_ms } => self.restore(at_ms),
+            Record::Recovered { .. } => self.is_recovery_due = false,
+            Record::Asked { free, taken, .. } => self.learn(&free, &taken),
+            Record::Stored(receipts) => self.unstored.retain(|tx| !receipts.contains(tx)),
             Record::Ended { tx, outcome, at_ms } => return self.end(tx, outcome, at_ms),
         }
         Ok(())
@@ -88,8 +142,41 @@ impl WalletState {
         self.coins.contains_key(id) || self.spent.contains_key(id)
     }
 
+    /// Coins that can be spent (★): none whose state was not asked for since the book was made
+    /// again.
     pub(super) fn free(&self) -> impl Iterator<Item = &Coin> {
-        self.coins.values().filter(|held| held.hold == Hold::Free).map(|held| &held.coin)
+        self.held(|hold| {
+            let is_unasked = hold == Hold::Unasked && mutants::active(Mutant::PaySpendUnasked);
+            hold == Hold::Free || is_unasked
+        })
+    }
+
+    /// Coins whose state is to be asked for.
+    pub(super) fn unasked(&self) -> impl Iterator<Item = &Coin> {
+        self.held(|hold| hold == Hold::Unasked)
+    }
+
+    fn held(&self, is_wanted: impl Fn(Hold) -> bool) -> impl Iterator<Item = &Coin> {
+        let wanted = self.coins.values().filter(move |held| is_wanted(held.hold));
+        wanted.map(|held| &held.coin)
+    }
+
+    /// Note for the record of coins that came in.
+    pub(super) fn received_note(&self, tx: TxId) -> ReceivedNote {
+        let incoming = self.entries.iter().find_map(|entry| match entry {
+            Entry::Incoming(incoming) if incoming.tx == tx => Some(incoming),
+            _ => None,
+        });
+        let memo = incoming.and_then(|incoming| incoming.memo.clone());
+        ReceivedNote { memo, at_ms: incoming.map_or(0, |incoming| incoming.at_ms) }
+    }
+
+    /// The payment that spent or holds a coin, if one does.
+    pub(super) fn taker(&self, id: &OutputId) -> Option<TxId> {
+        match self.coins.get(id).map(|held| held.hold) {
+            Some(Hold::Reserved(tx) | Hold::Frozen(tx)) => Some(tx),
+            _ => self.spent.get(id).copied(),
+        }
     }
 
     pub(super) fn payment(&self, tx: TxId) -> Option<&Payment> {
@@ -116,37 +203,64 @@ impl WalletState {
             tx: first.id.tx,
             payer: first.payer(),
             value: receipt.coins.iter().map(|coin| coin.output.value).sum(),
-            memo: receipt.memo.map(|memo| memo.text),
+            memo: receipt.memo,
             at_ms,
         };
+        if first.origin != Origin::Genesis {
+            self.unstored.insert(incoming.tx);
+        }
         self.entries.push(Entry::Incoming(incoming));
-        self.add(receipt.coins);
+        let hold = if self.is_restored { Hold::Unasked } else { Hold::Free };
+        self.add(receipt.coins, hold);
     }
 
-    fn add(&mut self, coins: Vec<Coin>) {
+    fn add(&mut self, coins: Vec<Coin>, hold: Hold) {
         for coin in coins {
             if !self.knows(&coin.id) {
-                self.coins.insert(coin.id, Held { coin, hold: Hold::Free });
+                self.coins.insert(coin.id, Held { coin, hold });
             }
         }
     }
 
-    fn begin(
-        &mut self,
-        order: Order,
-        key: Option<String>,
-        transaction: Transaction,
-        at_ms: u64,
-    ) -> Result<(), &'static str> {
+    fn restore(&mut self, at_ms: u64) {
+        (self.is_restored, self.is_recovery_due) = (true, true);
+        self.fresh.clear();
+        for held in self.coins.values_mut() {
+            if matches!(held.hold, Hold::Free | Hold::Stuck(_)) {
+                held.hold = Hold::Unasked;
+            }
+        }
+        // Numbers below may have been used by what the book does not know; time goes on by fewer.
+        self.serial_next = self.serial_next.max(at_ms);
+    }
+
+    fn learn(&mut self, free: &[OutputId], taken: &[(OutputId, TxId)]) {
+        let free = free.iter().map(|id| (id, Hold::Free));
+        let taken = taken.iter().map(|(id, tx)| (id, Hold::Stuck(*tx)));
+        for (id, hold) in free.chain(taken) {
+            if let Some(held) = self.coins.get_mut(id).filter(|held| held.hold == Hold::Unasked) {
+                held.hold = hold;
+            }
+        }
+    }
+
+    fn begin(&mut self, begin: Begin) -> Result<(), &'static str> {
+        let Begin { order, key, transaction, at_ms, is_regained } = begin;
         let network = self.network.ok_or("it has a payment before its network")?;
         let tx = transaction.id(network);
         if let Source::Issue { serial } = transaction.source {
             self.serial_next = self.serial_next.max(serial.saturating_add(1));
         } else {
+            if is_regained {
+                self.add(transaction.spent_coins(), Hold::Unasked);
+            }
             for input in transaction.locks() {
-                let held = self.coins.get_mut(&input).filter(|held| held.hold == Hold::Free);
+                let held = self.coins.get_mut(&input).filter(|held| held.hold.yields_to(tx));
                 held.ok_or("a payment takes a coin that is not free")?.hold = Hold::Reserved(tx);
             }
+        }
+        if self.is_restored && !is_regained {
+            self.fresh.insert(tx);
         }
         if let Some(key) = &key {
             self.keys.insert(key.clone(), tx);
@@ -174,6 +288,8 @@ impl WalletState {
             Source::Spend(_) | Source::Refund(_) => transaction.locks(),
             Source::Issue { .. } => Vec::new(),
         };
+        let is_fresh = !self.is_restored || self.fresh.contains(&tx);
+        let known = if is_fresh { Hold::Free } else { Hold::Unasked };
         match outcome {
             PaymentOutcome::Certified(certificate) => {
                 for input in inputs {
@@ -182,10 +298,10 @@ impl WalletState {
                 }
                 let mut coins = transaction.coins(network, &certificate);
                 coins.retain(|coin| Some(coin.output.owner) == self.owner);
-                self.add(coins);
+                self.add(coins, known);
             }
             // No honest authority voted for what one found invalid: its inputs are not locked.
-            PaymentOutcome::Refused(_) => self.hold(&inputs, Hold::Free),
+            PaymentOutcome::Refused(_) => self.hold(&inputs, known),
             PaymentOutcome::Conflicting(_) | PaymentOutcome::Released(..) => {
                 self.hold(&inputs, Hold::Frozen(tx));
             }

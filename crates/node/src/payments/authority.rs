@@ -4,10 +4,13 @@ use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::evidence::Evidence;
 use super::locks::{Locks, recover};
 use super::mark::{Mark, Start};
+use super::queue::{Leaving, Promise, Queued};
+use super::records::{Change, Records};
 use super::releases::{ReleaseFeed, ReleaseLog};
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
-use super::{ANSWER, frame, read_network};
+use super::wallet_requests::{WalletRequests, coin_states, open_recorded, reply};
+use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network};
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::descriptors::{Demand, Descriptors, limit};
@@ -23,11 +26,11 @@ use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::{IdentitySecret, KeyFile, VotingSecret};
 use quorate_engine::Frame;
-use quorate_engine::host::{EntryClass, GroupCommit, LogEntry, barrier};
+use quorate_engine::host::{GroupCommit, barrier};
 use quorate_payments::release::{Held, Report};
 use quorate_payments::{
-    AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, OutputId,
-    ReleaseEntry, SignJob, Transaction, Verdict, check_orders,
+    AuthorityEffect, AuthorityEvent, Network, OrderVerifier, OutputId, RecordRefusal, SignJob,
+    Transaction, Verdict, WalletReply, check_orders,
 };
 use quorate_storage::{LogConfig, Owner, Role};
 use quorate_types::{Machine, ReplicaId, Time};
@@ -52,36 +55,6 @@ const UNMARKED_MAX: usize = 64;
 
 /// Time that connections may take to end.
 const NETWORK_END: Duration = Duration::from_millis(200);
-
-/// An item for the log thread, in the machine's order.
-enum Queued {
-    Persist(Promise),
-    Held(Leaving),
-}
-
-/// What is written together: whatever is queued behind it waits until it is durable.
-enum Promise {
-    Locks(Vec<Lock>),
-    Releases(Vec<ReleaseEntry>),
-}
-
-/// An effect that leaves behind the locks before it.
-enum Leaving {
-    Answer(u64, Frame),
-    Read(u64),
-    Evidence(Box<Equivocation>),
-    Report(OutputId, Box<Held>),
-}
-
-impl LogEntry for Promise {
-    fn class(&self) -> EntryClass {
-        EntryClass::Barrier
-    }
-
-    fn bulk_bytes(&self) -> usize {
-        0
-    }
-}
 
 /// One shard of an authority that runs. Dropping it stops it.
 pub struct Authority {
@@ -111,6 +84,7 @@ struct Kept {
     locks: Locks,
     releases: ReleaseLog,
     evidence: Evidence,
+    records: Arc<Records>,
     mark: Mark,
 }
 
@@ -155,12 +129,12 @@ impl Authority {
         let cut = metrics.cut_counter("too-many-status");
         let status_limiter = ConnectionLimiter::new(status_limits, cut);
         let http = Acceptor::new(http, status_limiter, shares.status);
-        let pages = origin.pages(&kept.locks, &kept.evidence);
+        let pages = origin.pages(&kept);
         let (failed, failures) = unbounded();
         let stopping = Arc::new(AtomicBool::new(false));
         let mut threads = Threads { failed, stopping: Arc::clone(&stopping), handles: Vec::new() };
         let next = kept.locks.next();
-        let (stop, releases) = origin.spawn(&mut threads, config, arrived, kept)?;
+        let (stop, releases) = origin.spawn(&mut threads, config, &arrived, kept)?;
         let server = Server::new(
             tls::listener(&keys.identity)?,
             origin.network.id(),
@@ -290,22 +264,24 @@ impl Origin {
         let folder = |name| config.data_dir.join(name);
         let releases = ReleaseLog::open(&folder("releases"), owner, locks.spent().frozen())?;
         let evidence = Evidence::open(&folder("evidence"), owner)?;
-        let mut kept = Kept { locks, releases, evidence, mark };
+        let records = Records::open(&folder("records"), owner, config.record_bytes)?;
+        let records = Arc::new(records);
+        let mut kept = Kept { locks, releases, evidence, records, mark };
         let promises = promises(&kept.locks, &kept.releases);
         kept.mark.check(promises)?;
         kept.mark.begin(promises)?;
         Ok(kept)
     }
 
-    fn pages(&self, locks: &Locks, evidence: &Evidence) -> Pages {
+    fn pages(&self, kept: &Kept) -> Pages {
         Pages {
             network: Arc::clone(&self.network),
             authority: self.me.index(),
             shard: self.shard,
-            spent: Arc::clone(locks.spent()),
+            spent: Arc::clone(kept.locks.spent()),
             payers: Arc::clone(&self.payers),
             counts: Arc::clone(&self.counts),
-            evidence: Arc::clone(evidence.shown()),
+            evidence: Arc::clone(kept.evidence.shown()),
             since: Instant::now(),
         }
     }
@@ -316,8 +292,8 @@ impl Origin {
         &self,
         threads: &mut Threads,
         config: &AuthorityConfig,
-        arrived: Receiver<Arrived>,
-        Kept { locks, releases, evidence, mark }: Kept,
+        arrived: &Receiver<Arrived>,
+        Kept { locks, releases, evidence, records, mark }: Kept,
     ) -> Result<(Sender<()>, ReleaseFeed), NodeError> {
         let (checked, checked_in) = bounded(CHECKED_MAX);
         let (events, events_in) = unbounded();
@@ -333,12 +309,17 @@ impl Origin {
             counts: Arc::clone(&self.counts),
             checked,
             events: events.clone(),
+            requests: WalletRequests {
+                network: Arc::clone(&self.network),
+                records: Arc::clone(&records),
+                payers: Arc::clone(&self.payers),
+                queue: queue.clone(),
+            },
         });
         for _ in 0..config.check_threads {
             let (checking, arrived, jobs) =
                 (Arc::clone(&checking), arrived.clone(), jobs_in.clone());
-            let work = Box::new(move || checking.run(&arrived, &jobs));
-            threads.spawn_unjoined("check", work)?;
+            threads.start("check", move || checking.run(&arrived, &jobs))?;
         }
         let machine = MachineThread {
             machine: quorate_payments::Authority::new(
@@ -368,7 +349,10 @@ impl Origin {
             releases,
             reporter,
             evidence,
+            records,
+            changes: Vec::new(),
             events,
+            payers: Arc::clone(&self.payers),
             counts: Arc::clone(&self.counts),
             unmarked,
         };
@@ -411,11 +395,12 @@ struct Checking {
     counts: Arc<Counts>,
     checked: Sender<AuthorityEvent>,
     events: Sender<AuthorityEvent>,
+    requests: WalletRequests,
 }
 
 impl Checking {
     /// Votes first: they complete what was checked before.
-    fn run(&self, arrived: &Receiver<Arrived>, jobs: &Receiver<SignJob>) {
+    fn run(&self, arrived: &Receiver<Arrived>, jobs: &Receiver<SignJob>) -> Result<(), NodeError> {
         loop {
             while let Ok(job) = jobs.try_recv() {
                 self.sign(job);
@@ -423,11 +408,11 @@ impl Checking {
             select! {
                 recv(jobs) -> job => match job {
                     Ok(job) => self.sign(job),
-                    Err(_) => return,
+                    Err(_) => return Ok(()),
                 },
                 recv(arrived) -> first => match first {
-                    Ok(first) => self.check(first, arrived),
-                    Err(_) => return,
+                    Ok(first) => self.check(first, arrived)?,
+                    Err(_) => return Ok(()),
                 },
             }
         }
@@ -438,24 +423,43 @@ impl Checking {
         let _ = self.events.send(AuthorityEvent::Signed(signed));
     }
 
-    /// Checks an order and all that wait behind it.
-    fn check(&self, first: Arrived, arrived: &Receiver<Arrived>) {
+    /// Checks what arrived and all that waits behind it.
+    fn check(&self, first: Arrived, arrived: &Receiver<Arrived>) -> Result<(), NodeError> {
         let mut orders = Vec::new();
-        let mut permits = Vec::new();
+        // Each order's frame, which takes its part of the bounds until the order is checked, and
+        // whether its record is to be stored.
+        let mut frames = Vec::new();
         let waiting = arrived.try_iter().take(TOGETHER_MAX - 1);
-        for order in std::iter::once(first).chain(waiting) {
-            match Transaction::try_from_slice(order.content()) {
-                Ok(transaction) => orders.push((order.ticket, transaction)),
-                // Nothing can be answered to what has no name.
-                Err(_) => self.counts.refused("malformed"),
+        for arrived in std::iter::once(first).chain(waiting) {
+            let order = match arrived.tag() {
+                ORDER => Transaction::try_from_slice(arrived.content()).ok().map(|tx| (tx, false)),
+                RECORDED_ORDER => open_recorded(&arrived),
+                REQUEST => {
+                    self.requests.on_request(arrived)?;
+                    continue;
+                }
+                _ => None,
+            };
+            // Nothing can be answered to what has no name.
+            let Some((transaction, is_recorded)) = order else {
+                self.counts.refused("malformed");
+                continue;
+            };
+            orders.push((arrived.ticket, transaction));
+            frames.push((arrived, is_recorded));
+        }
+        if orders.is_empty() {
+            return Ok(());
+        }
+        let orders = check_orders(orders, &self.verifier);
+        for ((arrived, is_recorded), checked) in frames.into_iter().zip(orders.iter()) {
+            if is_recorded {
+                self.requests.record(arrived, checked);
             }
-            permits.push(order);
         }
-        if !orders.is_empty() {
-            // Fails only when the host stops.
-            let _ = self.checked.send(AuthorityEvent::Orders(check_orders(orders, &self.verifier)));
-        }
-        drop(permits);
+        // Fails only when the host stops.
+        let _ = self.checked.send(AuthorityEvent::Orders(orders));
+        Ok(())
     }
 }
 
@@ -549,7 +553,11 @@ struct LogThread {
     releases: ReleaseLog,
     reporter: Reporter,
     evidence: Evidence,
+    records: Arc<Records>,
+    /// Changes to records that are not durable yet.
+    changes: Vec<Change>,
     events: Sender<AuthorityEvent>,
+    payers: Arc<Payers>,
     counts: Arc<Counts>,
     unmarked: Sender<Unmarked>,
 }
@@ -591,6 +599,7 @@ impl LogThread {
             for queued in std::iter::once(first).chain(queued.try_iter().take(QUEUED_MAX)) {
                 match queued {
                     Queued::Persist(promise) => self.log.push(promise),
+                    Queued::Record(change) => self.changes.push(change),
                     Queued::Held(leaving) => self.log.hold(leaving),
                 }
             }
@@ -613,8 +622,37 @@ impl LogThread {
         Ok(())
     }
 
-    /// Makes everything that is queued durable; `false` when that is nothing.
+    /// Makes everything that is queued durable, locks and records side by side; `false` when there
+    /// are no locks.
     fn write_group(&mut self) -> Result<bool, NodeError> {
+        if self.changes.is_empty() {
+            return self.write_locks();
+        }
+        let (records, changes) = (Arc::clone(&self.records), std::mem::take(&mut self.changes));
+        let (written, stored) = std::thread::scope(|scope| {
+            let storing = scope.spawn(|| records.apply(&changes));
+            (self.write_locks(), storing.join().expect("storing records does not panic"))
+        });
+        for (change, is_done) in changes.iter().zip(stored?) {
+            self.tell(change, is_done);
+        }
+        written
+    }
+
+    /// Tells a wallet that its request is done, or counts what there was no room for.
+    fn tell(&self, change: &Change, is_done: bool) {
+        if !is_done {
+            self.counts.refused("records-full");
+        }
+        let Some((ticket, number)) = change.asked else { return };
+        let content =
+            if is_done { WalletReply::Done } else { WalletReply::Refused(RecordRefusal::Full) };
+        if let Some(outbox) = self.payers.outbox(ticket) {
+            outbox.push(reply(number, content));
+        }
+    }
+
+    fn write_locks(&mut self) -> Result<bool, NodeError> {
         let Some(promises) = self.log.begin() else { return Ok(false) };
         let before = self.locks.next();
         for promise in promises {
@@ -634,6 +672,10 @@ impl LogThread {
     fn leave(&mut self, leaving: Leaving, outgoing: &mut Vec<Outgoing>) -> Result<(), NodeError> {
         match leaving {
             Leaving::Answer(ticket, frame) => outgoing.push(Outgoing::Answer(ticket, frame)),
+            Leaving::Coins(question) => {
+                let states = reply(question.number, coin_states(&question, &self.locks)?);
+                outgoing.push(Outgoing::Answer(question.ticket, states));
+            }
             Leaving::Read(sequence) => {
                 let lock = self.locks.read(sequence)?;
                 let _ = self.events.send(AuthorityEvent::Read { sequence, lock });

@@ -1,6 +1,7 @@
 //! Client of a payer: a connection to each authority's shard, and the payer machine between them.
 
-use super::{ORDER, answer_bytes_max, content, frame};
+use super::requests::Requests;
+use super::{FromAuthority, ORDER, RECORDED_ORDER, authority_bytes_max, frame};
 use crate::NodeError;
 use crate::metrics::Metrics;
 use crate::tls::Dialer;
@@ -9,11 +10,11 @@ use crate::transport::frames::FrameReader;
 use crate::transport::hello::{ANY_EPOCH, Hello};
 use crate::transport::outbound::{Backoff, dial};
 use crate::transport::outbox::{Full, Outbox, drain};
-use borsh::BorshDeserialize;
 use quorate_crypto::IdentitySecret;
 use quorate_engine::Frame;
 use quorate_payments::{
-    Answer, Network, Payer, PayerEffect, PayerEvent, PaymentOutcome, Transaction, TxId,
+    Answer, Network, Note, Payer, PayerEffect, PayerEvent, PaymentOutcome, RecordContent,
+    Transaction, TxId, WalletRecord, WalletReply, WalletRequest,
 };
 use quorate_types::{Lane, Machine, ReplicaId, Time};
 use rustls::ClientConfig;
@@ -36,8 +37,15 @@ const ANSWERS_MAX: usize = 65_536;
 /// clone.
 #[derive(Clone, Debug)]
 pub struct PayClient {
-    payments: mpsc::Sender<(Arc<Transaction>, oneshot::Sender<PaymentOutcome>)>,
+    payments: mpsc::Sender<Job>,
     links: Arc<Links>,
+}
+
+/// Job for the driver.
+#[derive(Debug)]
+enum Job {
+    Pay(Arc<Transaction>, Option<Note>, oneshot::Sender<PaymentOutcome>),
+    Ask(ReplicaId, WalletRequest, oneshot::Sender<WalletReply>),
 }
 
 /// The connections of one payer.
@@ -72,6 +80,8 @@ impl PayClient {
             network,
             outboxes,
             waiting: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            requests: Requests::default(),
             began: Instant::now(),
         };
         tokio::spawn(driver.run(payments_in, answers));
@@ -84,9 +94,36 @@ impl PayClient {
     /// # Panics
     /// When the runtime is shutting down.
     pub async fn pay(&self, transaction: Arc<Transaction>) -> PaymentOutcome {
+        self.pay_recorded(transaction, None).await
+    }
+
+    /// Shows a transaction as [`PayClient::pay`] does, with a note that each authority stores with
+    /// it before it votes.
+    ///
+    /// # Panics
+    /// When the runtime is shutting down.
+    pub async fn pay_recorded(
+        &self,
+        transaction: Arc<Transaction>,
+        note: Option<Note>,
+    ) -> PaymentOutcome {
         let (done, outcome) = oneshot::channel();
-        self.payments.send((transaction, done)).await.expect("the driver lives as long as we");
+        self.send(Job::Pay(transaction, note, done)).await;
         outcome.await.expect("the driver answers or lives on")
+    }
+
+    /// Asks one authority until it answers; for ever, if it does not.
+    ///
+    /// # Panics
+    /// When the runtime is shutting down.
+    pub async fn ask(&self, to: ReplicaId, request: WalletRequest) -> WalletReply {
+        let (done, reply) = oneshot::channel();
+        self.send(Job::Ask(to, request, done)).await;
+        reply.await.expect("the driver answers or lives on")
+    }
+
+    async fn send(&self, job: Job) {
+        self.payments.send(job).await.expect("the driver lives as long as we");
     }
 
     /// Number of connected authorities.
@@ -136,7 +173,7 @@ pub(super) fn open_links(
 
 impl PayLink {
     /// Keeps the connection up until nobody listens to its answers.
-    pub(super) async fn run(self, answers: mpsc::Sender<(ReplicaId, Answer)>) {
+    pub(super) async fn run(self, answers: mpsc::Sender<(ReplicaId, FromAuthority)>) {
         let limits = Limits::default();
         let mut backoff = Backoff::new();
         while !answers.is_closed() {
@@ -166,13 +203,13 @@ impl PayLink {
     async fn listen(
         &self,
         reader: impl AsyncRead + Unpin,
-        answers: &mpsc::Sender<(ReplicaId, Answer)>,
+        answers: &mpsc::Sender<(ReplicaId, FromAuthority)>,
         timeout: Duration,
     ) {
-        let mut reader = FrameReader::new(reader, answer_bytes_max, timeout);
+        let mut reader = FrameReader::new(reader, authority_bytes_max, timeout);
         while let Ok(head) = reader.begin().await
             && let Ok(frame) = reader.finish(head).await
-            && let Ok(answer) = Answer::try_from_slice(content(&frame))
+            && let Some(answer) = FromAuthority::decode(&frame)
         {
             if answers.send((self.peer, answer)).await.is_err() {
                 return;
@@ -187,35 +224,55 @@ pub(super) fn order(transaction: &Transaction) -> Frame {
     frame(ORDER, transaction)
 }
 
-/// Drives the payer machine.
+/// An order with the record that authorities store of it, as a frame.
+fn recorded_order(transaction: &Transaction, note: &Note) -> Frame {
+    let content = RecordContent::Sent(Box::new(transaction.clone()));
+    frame(RECORDED_ORDER, &WalletRecord { content, note: note.clone() })
+}
+
+/// Drives the payer machine, and the requests beside it.
 struct Driver {
     payer: Payer,
     network: Arc<Network>,
     outboxes: Vec<Arc<Outbox>>,
     waiting: BTreeMap<TxId, Vec<oneshot::Sender<PaymentOutcome>>>,
+    /// Notes that go with the transactions under way.
+    notes: BTreeMap<TxId, Note>,
+    requests: Requests,
     began: Instant,
 }
 
 impl Driver {
     async fn run(
         mut self,
-        mut payments: mpsc::Receiver<(Arc<Transaction>, oneshot::Sender<PaymentOutcome>)>,
-        mut answers: mpsc::Receiver<(ReplicaId, Answer)>,
+        mut jobs: mpsc::Receiver<Job>,
+        mut answers: mpsc::Receiver<(ReplicaId, FromAuthority)>,
     ) {
         loop {
             let due = self.payer.next_timeout().map(|at| self.began + Duration::from_micros(at.0));
+            let due = due.into_iter().chain(self.requests.next_retry()).min();
             let wake = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(3_600));
             tokio::select! {
-                payment = payments.recv() => match payment {
-                    Some((transaction, done)) => self.begin(transaction, done),
+                job = jobs.recv() => match job {
+                    Some(Job::Pay(transaction, note, done)) => self.begin(transaction, note, done),
+                    Some(Job::Ask(to, request, done)) => {
+                        self.requests.ask(&self.outboxes, to, request, done);
+                    }
                     None => return,
                 },
-                answer = answers.recv() => {
-                    if let Some((from, answer)) = answer {
+                answer = answers.recv() => match answer {
+                    Some((from, FromAuthority::Answer(answer))) => {
                         self.payer.handle(self.now(), PayerEvent::Answer { from, answer });
                     }
+                    Some((from, FromAuthority::Reply(reply))) => {
+                        self.requests.on_reply(from, reply);
+                    }
+                    None => {}
+                },
+                () = sleep_until(wake) => {
+                    self.payer.handle_timeout(self.now());
+                    self.requests.retry(&self.outboxes);
                 }
-                () = sleep_until(wake) => self.payer.handle_timeout(self.now()),
             }
             self.apply_effects().await;
         }
@@ -225,8 +282,16 @@ impl Driver {
         Time(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    fn begin(&mut self, transaction: Arc<Transaction>, done: oneshot::Sender<PaymentOutcome>) {
+    fn begin(
+        &mut self,
+        transaction: Arc<Transaction>,
+        note: Option<Note>,
+        done: oneshot::Sender<PaymentOutcome>,
+    ) {
         let tx = transaction.id(self.network.id());
+        if let Some(note) = note {
+            self.notes.insert(tx, note);
+        }
         let others = self.waiting.entry(tx).or_default();
         others.push(done);
         if others.len() == 1 {
@@ -243,7 +308,11 @@ impl Driver {
                     self.payer.handle(self.now(), PayerEvent::Stored(tx));
                 }
                 PayerEffect::Send { to, transaction } => {
-                    self.outboxes[to.index()].push(order(&transaction));
+                    let note = self.notes.get(&transaction.id(self.network.id()));
+                    self.outboxes[to.index()].push(match note {
+                        Some(note) => recorded_order(&transaction, note),
+                        None => order(&transaction),
+                    });
                 }
                 PayerEffect::Count(job) => {
                     let (tx, network) = (job.tx, Arc::clone(&self.network));
@@ -252,6 +321,7 @@ impl Driver {
                     self.payer.handle(self.now(), PayerEvent::Counted(tx, counted));
                 }
                 PayerEffect::Done(tx, outcome) => {
+                    self.notes.remove(&tx);
                     for waiting in self.waiting.remove(&tx).unwrap_or_default() {
                         let _ = waiting.send(outcome.clone());
                     }
@@ -267,7 +337,7 @@ impl Driver {
 pub struct PayFeed {
     outbox: Arc<Outbox>,
     up: Arc<AtomicBool>,
-    answers: mpsc::Receiver<(ReplicaId, Answer)>,
+    answers: mpsc::Receiver<(ReplicaId, FromAuthority)>,
     _tasks: JoinSet<()>,
 }
 
@@ -322,6 +392,11 @@ impl PayFeed {
 
     /// Waits for the next answer; `None` when the connection has ended for good.
     pub async fn answer(&mut self) -> Option<Answer> {
-        self.answers.recv().await.map(|(_, answer)| answer)
+        loop {
+            // Nothing was asked that has a reply.
+            if let (_, FromAuthority::Answer(answer)) = self.answers.recv().await? {
+                return Some(answer);
+            }
+        }
     }
 }

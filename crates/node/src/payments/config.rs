@@ -43,6 +43,10 @@ pub struct AuthorityConfig {
     /// shows whom an input is locked for. Older ones stay locked, in the checkpoint, without that.
     #[serde(default = "default_evidence")]
     pub evidence_bytes: u64,
+    /// Bytes of records that one key's wallet may keep here, at least 64 KiB, 16 MiB unless told:
+    /// from them it is made again when its disk is lost. Payments beyond go on, unrecorded.
+    #[serde(default = "default_record_bytes")]
+    pub record_bytes: u64,
     /// Threads that check transactions and vote, 1 to 64.
     #[serde(default = "one")]
     pub check_threads: usize,
@@ -60,6 +64,11 @@ pub struct AuthorityConfig {
 /// About a million locks: what is kept is read at every start.
 fn default_evidence() -> u64 {
     256 * 1024 * 1024
+}
+
+/// Some ten thousand payments.
+fn default_record_bytes() -> u64 {
+    16 * 1024 * 1024
 }
 
 fn one() -> usize {
@@ -162,6 +171,7 @@ impl AuthorityConfig {
             ("check_threads", number(self.check_threads), 1, 64),
             ("network_threads", number(self.network_threads), 1, 64),
             ("payers_max", number(self.payers_max), 1, 65_536),
+            ("record_bytes", self.record_bytes, 64 * 1024, u64::MAX),
             ("evidence_bytes", self.evidence_bytes, LogConfig::RETENTION_BYTES_MIN, u64::MAX),
         ];
         for (field, found, least, most) in ranges {

@@ -1,6 +1,6 @@
 //! Accepting payers: TLS, hello, then orders one way and answers the other.
 
-use super::{content, order_bytes_max};
+use super::{content, payer_bytes_max};
 use crate::connections::{AcceptedStream, Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::metrics::Metrics;
 use crate::tls;
@@ -11,6 +11,7 @@ use crate::transport::outbox::{Full, Outbox, drain};
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use parking_lot::RwLock;
+use quorate_crypto::IdentityKey;
 use quorate_types::{ClientId, Lane, NetworkId, Peer};
 use rustls::ServerConfig;
 use std::collections::BTreeMap;
@@ -40,11 +41,23 @@ const ANSWERS_MAX: (usize, usize) = (32_768, 32 * 1024 * 1024);
 pub(super) struct Arrived {
     /// Ticket of the connection that it came by.
     pub(super) ticket: u64,
+    /// Key of the payer, as the channel proved.
+    pub(super) from: IdentityKey,
     frame: Bytes,
     _permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
 }
 
 impl Arrived {
+    /// A frame of this payer, for tests.
+    #[cfg(test)]
+    pub(super) fn of(from: IdentityKey) -> Self {
+        Self { ticket: 0, from, frame: Bytes::new(), _permits: (None, None) }
+    }
+
+    pub(super) fn tag(&self) -> u8 {
+        self.frame[0]
+    }
+
     pub(super) fn content(&self) -> &[u8] {
         content(&self.frame)
     }
@@ -123,7 +136,7 @@ impl Server {
 
     async fn receive(&self, tcp: AcceptedStream) {
         match timeout(self.limits.handshake, self.handshake(tcp)).await {
-            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Ok((stream, from))) => self.serve(stream, from).await,
             Ok(Err(error)) => {
                 self.metrics.cut("handshake");
                 tracing::debug!(%error, "a payer was turned away");
@@ -132,7 +145,7 @@ impl Server {
         }
     }
 
-    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<PayerStream> {
+    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<(PayerStream, IdentityKey)> {
         let mut stream = self.tls.accept(tcp).await?;
         let connection = stream.get_ref().1;
         let key = tls::proven_key(connection)
@@ -140,7 +153,7 @@ impl Server {
             .ok_or_else(|| io::Error::other("not a peer of this protocol"))?;
         let peer = Peer::Client(ClientId(key));
         match hello::receive(&mut stream, (self.network, ANY_EPOCH), peer).await? {
-            Ok(_) => Ok(stream),
+            Ok(_) => Ok((stream, key)),
             Err(refusal) => {
                 send(&mut stream, refusal).await?;
                 Err(io::Error::other(format!("{refusal:?}")))
@@ -148,7 +161,7 @@ impl Server {
         }
     }
 
-    async fn serve(&self, mut stream: PayerStream) {
+    async fn serve(&self, mut stream: PayerStream, from: IdentityKey) {
         if !stream.get_mut().0.move_to(&self.connected) {
             let _ = send(&mut stream, Answer::Full).await;
             return;
@@ -162,7 +175,7 @@ impl Server {
             let (reader, writer) = tokio::io::split(stream);
             let (metrics, write_timeout) = (&self.metrics, self.limits.write);
             tokio::select! {
-                cut = self.read(reader, ticket) => {
+                cut = self.read(reader, (ticket, from)) => {
                     if let Some(fault) = cut.fault() {
                         self.metrics.cut(fault);
                     }
@@ -175,8 +188,12 @@ impl Server {
     }
 
     /// Reads orders until the connection is cut.
-    async fn read(&self, stream: impl AsyncRead + Unpin, ticket: u64) -> Cut {
-        let mut reader = FrameReader::new(stream, order_bytes_max, self.limits.frame);
+    async fn read(
+        &self,
+        stream: impl AsyncRead + Unpin,
+        (ticket, from): (u64, IdentityKey),
+    ) -> Cut {
+        let mut reader = FrameReader::new(stream, payer_bytes_max, self.limits.frame);
         let own = Arc::new(Semaphore::new(PAYER_BYTES));
         loop {
             let next = async {
@@ -184,7 +201,7 @@ impl Server {
                 let own = take(&own, head.bytes).await;
                 let frame = reader.finish(head).await?;
                 let common = take(&self.share, frame.len()).await;
-                Ok::<_, Cut>(Arrived { ticket, frame, _permits: (own, common) })
+                Ok::<_, Cut>(Arrived { ticket, from, frame, _permits: (own, common) })
             };
             match next.await {
                 Ok(order) => {

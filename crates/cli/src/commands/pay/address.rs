@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Make a wallet: a folder with new keys and an empty file of coins and payments.
 ///
-/// Whoever reads the key spends the money. Keep a copy of the key, and none of the wallet's file: a
-/// copy does not know what was spent since.
+/// Whoever reads the key spends the money. Keep a copy of the key: with it, `quorate pay restore`
+/// makes the wallet again if its disk is lost.
 #[derive(Debug, Args)]
 pub(super) struct Keys {
     /// Folder to make for the wallet
@@ -27,7 +27,7 @@ pub(super) struct Keys {
     #[arg(long, value_name = "FILE", requires = "encrypt")]
     passphrase_file: Option<PathBuf>,
     /// Make a wallet for the key.toml that is in the folder already, as the issuer's of a testnet.
-    /// Never for a key that had a wallet before
+    /// Before it pays first, it asks the authorities for what they keep of the key
     #[arg(long)]
     existing: bool,
     /// Print the result as JSON
@@ -50,7 +50,13 @@ impl Keys {
         if !self.existing {
             self.make_keys()?;
         }
-        Wallet::create(&wallet_file(&self.folder), owner(&self.folder)?).map_err(explain)?;
+        let (book, owner) = (wallet_file(&self.folder), owner(&self.folder)?);
+        let made = if self.existing {
+            Wallet::create_for_used_key(&book, owner)
+        } else {
+            Wallet::create(&book, owner)
+        };
+        made.map_err(explain)?;
         show(&self.folder, self.json)
     }
 

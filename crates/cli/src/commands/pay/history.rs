@@ -60,6 +60,18 @@ impl Balance {
                  Was a copy of this wallet used?"
             ));
         }
+        if balance.unasked > 0 {
+            output::line(&format!(
+                "{} in coins whose state is asked for before the next payment, since the wallet was made again",
+                balance.unasked
+            ));
+        }
+        for (transaction, value) in wallet.stuck() {
+            output::line(&format!(
+                "{value} stuck: authorities locked a coin for transaction {transaction} of this key, \
+                 which this wallet does not have. If it was finished, they are spent"
+            ));
+        }
         Ok(())
     }
 }

@@ -100,7 +100,7 @@ impl Place {
         Wallet::open(&wallet_file(self.folder.path()), network, secret).map_err(explain)
     }
 
-    fn secret(&self) -> Result<IdentitySecret, Failure> {
+    pub(super) fn secret(&self) -> Result<IdentitySecret, Failure> {
         let path = key_file(self.folder.path());
         Ok(passphrase::open_keys(&path, self.passphrase_file.as_deref())?.identity)
     }
@@ -109,10 +109,12 @@ impl Place {
 /// The exit code of a wallet's refusal.
 pub(super) fn explain(error: WalletError) -> Failure {
     match error {
-        WalletError::Io { .. } | WalletError::Stopped { .. } | WalletError::Damaged { .. } => {
-            Failure::Disk(error.to_string())
-        }
+        WalletError::Io { .. }
+        | WalletError::Stopped { .. }
+        | WalletError::Damaged { .. }
+        | WalletError::Behind { .. } => Failure::Disk(error.to_string()),
         WalletError::InUse { .. }
+        | WalletError::TooFewAuthorities { .. }
         | WalletError::TooLittle { .. }
         | WalletError::TooManyCoins { .. }
         | WalletError::NothingToConsolidate

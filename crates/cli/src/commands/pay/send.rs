@@ -96,7 +96,7 @@ pub(super) struct Retry {
 }
 
 #[derive(Debug, Args)]
-struct Timeout {
+pub(super) struct Timeout {
     /// Longest wait for the authorities' answers, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
@@ -184,7 +184,7 @@ impl Asking {
 }
 
 impl Timeout {
-    fn duration(&self) -> Duration {
+    pub(super) fn duration(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
 }
@@ -215,17 +215,21 @@ impl Retry {
     async fn settle_all(&self, wallet: Wallet) -> Result<Vec<PaymentView>, Failure> {
         let service: Arc<PaymentService> = PaymentService::connect(wallet).map_err(Failure::run)?;
         let mut views = Vec::new();
-        let deadline = tokio::time::Instant::now() + self.timeout.duration();
+        let within = self.timeout.duration();
+        let deadline = tokio::time::Instant::now() + within;
         for payment in service.resume().map_err(explain)? {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
             let settled = service.settle(payment, left).await.map_err(explain)?;
             views.push(service.with(|wallet| wallet.view(&settled)));
         }
+        // Of a wallet that was made again: what it still has to ask for.
+        service.recover(within).await.map_err(explain)?;
+        service.store_receipts(within).await.map_err(explain)?;
         Ok(views)
     }
 }
 
-fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.map_err(Failure::run)?.block_on(work)

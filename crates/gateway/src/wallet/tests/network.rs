@@ -1,15 +1,16 @@
 //! A payment network in this process: real authorities' machines, without sockets and disks.
 
-use crate::wallet::{Authorities, PendingOutcome};
+use crate::wallet::{Authorities, PendingOutcome, PendingReply};
 use parking_lot::Mutex;
 use quorate_crypto::{IdentityKey, IdentitySecret, KeyFile, SchemeKind, VotingSecret};
 use quorate_payments::{
-    Answer, Authority, AuthorityEffect, AuthorityEntry, AuthorityEvent, Endowment, Lock, Network,
-    NetworkFile, OrderVerifier, PayScheme, Payer, PayerEffect, PayerEvent, PaymentOutcome,
-    SpentSet, Transaction, check_orders,
+    Answer, Authority, AuthorityEffect, AuthorityEntry, AuthorityEvent, CoinStatus, Endowment,
+    Lock, Network, NetworkFile, Note, OrderVerifier, OutputId, PayScheme, Payer, PayerEffect,
+    PayerEvent, PaymentOutcome, RecordContent, RecordName, SpentSet, Transaction, TxId,
+    WalletRecord, WalletReply, WalletRequest, check_orders,
 };
 use quorate_types::{Epoch, Machine, ReplicaId, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Later than every wait of an authority.
@@ -58,6 +59,20 @@ struct Host {
     voting: VotingSecret,
     me: ReplicaId,
     locks: Vec<Lock>,
+    records: BTreeMap<(IdentityKey, RecordName), WalletRecord>,
+    lie: Option<Lie>,
+    has_evidence: bool,
+}
+
+/// Falsehood that an authority tells a wallet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// It has no records, and every coin is free.
+    Omits,
+    /// Its records have other notes, and their values are others.
+    Alters,
+    /// There are records of payments and of coins that never were, and every coin is taken.
+    Invents,
 }
 
 impl Host {
@@ -69,7 +84,84 @@ impl Host {
             voting: keys(index).voting,
             me: ReplicaId(u16::from(index)),
             locks: Vec::new(),
+            records: BTreeMap::new(),
+            lie: None,
+            has_evidence: false,
         }
+    }
+
+    fn record(&mut self, transaction: &Transaction, note: Note) {
+        let content = RecordContent::Sent(Box::new(transaction.clone()));
+        let record = WalletRecord { content, note };
+        let name = record.name(self.verifier.network()).expect("a transaction has a name");
+        self.records.entry((transaction.payer, name)).or_insert(record);
+    }
+
+    fn reply(&mut self, from: IdentityKey, request: WalletRequest) -> WalletReply {
+        if let Err(refusal) = request.check(self.verifier.network(), from) {
+            return WalletReply::Refused(refusal);
+        }
+        match request {
+            WalletRequest::Coins(inputs) => {
+                WalletReply::Coins(inputs.iter().map(|input| self.state_of(*input)).collect())
+            }
+            WalletRequest::Records { .. } => {
+                let own = self.records.iter().filter(|((owner, _), _)| *owner == from);
+                let records = own.map(|(_, record)| record.clone()).collect();
+                WalletReply::Records { records: self.belie(records), more: false }
+            }
+            WalletRequest::Store(record) => {
+                let name = record.name(self.verifier.network()).expect("checked");
+                self.records.entry((from, name)).or_insert(*record);
+                WalletReply::Done
+            }
+            WalletRequest::Remove(names) => {
+                for name in names {
+                    self.records.remove(&(from, name));
+                }
+                WalletReply::Done
+            }
+        }
+    }
+
+    fn state_of(&self, input: OutputId) -> CoinStatus {
+        let lock = self.locks.iter().find(|lock| lock.core.locks.contains(&input));
+        match (self.lie, lock) {
+            (Some(Lie::Omits), _) | (None, None) => CoinStatus::Free,
+            (None, Some(lock)) => {
+                CoinStatus::Locked { tx: lock.core.id, core: Some(Box::new(lock.core.clone())) }
+            }
+            (Some(_), _) => {
+                CoinStatus::Locked { tx: TxId(quorate_crypto::hash(b"none")), core: None }
+            }
+        }
+    }
+
+    fn belie(&self, mut records: Vec<WalletRecord>) -> Vec<WalletRecord> {
+        match self.lie {
+            None => {}
+            Some(Lie::Omits) => records.clear(),
+            Some(Lie::Alters) => {
+                for record in &mut records {
+                    record.note.reverse();
+                    match &mut record.content {
+                        RecordContent::Sent(transaction) => transaction.outputs[0].value += 1,
+                        RecordContent::Received(coins) => coins[0].output.value += 1,
+                    }
+                }
+            }
+            Some(Lie::Invents) => {
+                let invented = records.iter().cloned().map(|mut record| {
+                    if let RecordContent::Sent(transaction) = &mut record.content {
+                        transaction.outputs[0].owner = key(99);
+                    }
+                    record
+                });
+                let invented: Vec<_> = invented.collect();
+                records = invented;
+            }
+        }
+        records
     }
 
     fn ask(&mut self, transaction: &Transaction) -> Vec<Answer> {
@@ -89,7 +181,7 @@ impl Host {
                     self.machine.handle(LATER, AuthorityEvent::Read { sequence, lock });
                 }
                 AuthorityEffect::Answer { answer, .. } => answers.push(answer),
-                AuthorityEffect::Evidence(_) => {}
+                AuthorityEffect::Evidence(_) => self.has_evidence = true,
                 AuthorityEffect::PersistReleases(_) | AuthorityEffect::Report(..) => {
                     unreachable!("no committee orders releases here")
                 }
@@ -107,6 +199,8 @@ pub(crate) struct Local {
     silent: Mutex<BTreeSet<u16>>,
     /// Transactions that the authorities were shown, in order.
     shown: Mutex<Vec<Arc<Transaction>>>,
+    /// Key of whoever asks for records and states.
+    asker: Mutex<IdentityKey>,
 }
 
 impl Local {
@@ -117,6 +211,7 @@ impl Local {
             hosts: Mutex::new(hosts),
             silent: Mutex::default(),
             shown: Mutex::default(),
+            asker: Mutex::new(key(1)),
         })
     }
 
@@ -130,8 +225,26 @@ impl Local {
         self.shown.lock().clone()
     }
 
+    /// Has this authority lie to wallets.
+    pub(crate) fn lie(&self, authority: usize, lie: Lie) {
+        self.hosts.lock()[authority].lie = Some(lie);
+    }
+
+    /// Number of authorities that were shown two transactions over one coin.
+    pub(crate) fn evidence(&self) -> usize {
+        self.hosts.lock().iter().filter(|host| host.has_evidence).count()
+    }
+
     /// Outcome of a transaction now; `None` while too few answer.
     pub(crate) fn outcome(&self, transaction: &Arc<Transaction>) -> Option<PaymentOutcome> {
+        self.outcome_recorded(transaction, &None)
+    }
+
+    fn outcome_recorded(
+        &self,
+        transaction: &Arc<Transaction>,
+        note: &Option<Note>,
+    ) -> Option<PaymentOutcome> {
         self.shown.lock().push(Arc::clone(transaction));
         let mut payer = Payer::new(Arc::clone(&self.network));
         payer.handle(LATER, PayerEvent::Pay(Arc::clone(transaction)));
@@ -142,7 +255,7 @@ impl Local {
                     payer.handle(LATER, PayerEvent::Stored(tx));
                 }
                 PayerEffect::Send { to, transaction } => {
-                    for answer in self.ask(to, &transaction) {
+                    for answer in self.show(to, &transaction, note) {
                         payer.handle(LATER, PayerEvent::Answer { from: to, answer });
                     }
                 }
@@ -156,19 +269,37 @@ impl Local {
         None
     }
 
-    fn ask(&self, to: ReplicaId, transaction: &Transaction) -> Vec<Answer> {
+    fn show(&self, to: ReplicaId, transaction: &Transaction, note: &Option<Note>) -> Vec<Answer> {
         if self.silent.lock().contains(&to.0) {
             return Vec::new();
         }
-        self.hosts.lock()[to.index()].ask(transaction)
+        let host = &mut self.hosts.lock()[to.index()];
+        if let Some(note) = note {
+            host.record(transaction, note.clone());
+        }
+        host.ask(transaction)
     }
 }
 
 impl Authorities for Local {
-    fn pay(&self, transaction: Arc<Transaction>) -> PendingOutcome<'_> {
-        match self.outcome(&transaction) {
+    fn pay(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_> {
+        match self.outcome_recorded(&transaction, &Some(note)) {
             Some(outcome) => Box::pin(std::future::ready(outcome)),
             None => Box::pin(std::future::pending()),
         }
+    }
+
+    fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_> {
+        if self.silent.lock().contains(&to.0) {
+            return Box::pin(std::future::pending());
+        }
+        let from = match &request {
+            WalletRequest::Store(record) => match &record.content {
+                RecordContent::Received(coins) => coins[0].output.owner,
+                RecordContent::Sent(transaction) => transaction.payer,
+            },
+            _ => *self.asker.lock(),
+        };
+        Box::pin(std::future::ready(self.hosts.lock()[to.index()].reply(from, request)))
     }
 }

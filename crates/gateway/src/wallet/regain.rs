@@ -1,0 +1,261 @@
+//! What a wallet takes back from its authorities: records of what it did, and the states of its
+//! coins. Nothing is believed that does not prove itself.
+
+use super::notes::{self, ReceivedNote, SentNote};
+use super::state::Record;
+use super::{Wallet, WalletError};
+use quorate_node::unix_ms;
+use quorate_payments::{
+    Coin, CoinStatus, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
+    RecordName, Transaction, TxCertificate, TxId, WalletRecord,
+};
+use quorate_types::ReplicaId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Transactions and receipts that were regained, and what stands in their way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Regained {
+    /// Payments that the book did not have.
+    pub payments: usize,
+    /// Receipts that the book did not have.
+    pub receipts: usize,
+    /// Transactions of this key over a coin that another one of it holds: one of the two is lost.
+    pub conflicting: Vec<TxId>,
+}
+
+/// A transaction of this wallet's with its note.
+struct Sent {
+    id: TxId,
+    transaction: Transaction,
+    note: SentNote,
+}
+
+impl Wallet {
+    /// Takes in records that authorities keep of this wallet, of as many as answered together:
+    /// those that are genuine and that the book does not have.
+    ///
+    /// # Errors
+    /// When they could not be stored.
+    pub fn take_records(&mut self, records: Vec<WalletRecord>) -> Result<Regained, WalletError> {
+        let records = self.genuine(records);
+        let (mut sent, mut receipts, mut certificates) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let now = unix_ms();
+        for (name, WalletRecord { content, note }) in records {
+            match content {
+                RecordContent::Sent(transaction) => {
+                    collect_certificates(&transaction.spent_coins(), &mut certificates);
+                    let note = self.notes.read(name, &note);
+                    let note = note.unwrap_or_else(|| notes::note_of(&transaction, now));
+                    sent.push(Sent { id: name.tx, transaction: *transaction, note });
+                }
+                RecordContent::Received(coins) => {
+                    let note = self.notes.read::<ReceivedNote>(name, &note);
+                    let (memo, at_ms) = note.map_or((None, now), |note| (note.memo, note.at_ms));
+                    receipts.push((at_ms, self.receipt_of(coins, memo)));
+                }
+            }
+        }
+        let mut regained = Regained::default();
+        receipts.sort_by_key(|(at_ms, receipt)| (*at_ms, receipt.coins[0].id));
+        let mut stored = Vec::new();
+        for (at_ms, mut receipt) in receipts {
+            stored.push(receipt.coins[0].id.tx);
+            receipt.coins.retain(|coin| !self.state.knows(&coin.id));
+            if !receipt.coins.is_empty() {
+                self.write(Record::Received { receipt, at_ms })?;
+                regained.receipts += 1;
+            }
+        }
+        // Where two took one coin, the one that is known to be final comes first.
+        sent.sort_by_key(|one| (!certificates.contains_key(&one.id), one.note.at_ms, one.id));
+        for one in sent {
+            if self.state.payment(one.id).is_none() {
+                self.take_sent(one, &mut regained)?;
+            }
+        }
+        self.end_certified(&certificates)?;
+        if !stored.is_empty() {
+            self.write(Record::Stored(stored))?;
+        }
+        Ok(regained)
+    }
+
+    /// Records that prove themselves, one of each name: with a note that this wallet wrote, if any
+    /// has one.
+    fn genuine(&self, records: Vec<WalletRecord>) -> BTreeMap<RecordName, WalletRecord> {
+        let mut genuine: BTreeMap<RecordName, WalletRecord> = BTreeMap::new();
+        for record in records {
+            let Some(name) = record.name(&self.network) else { continue };
+            let is_better = |known: &WalletRecord| {
+                !self.is_own_note(name, known) && self.is_own_note(name, &record)
+            };
+            if genuine.get(&name).is_none_or(is_better)
+                && record.is_genuine(&self.network, self.owner())
+            {
+                genuine.insert(name, record);
+            }
+        }
+        genuine
+    }
+
+    fn is_own_note(&self, name: RecordName, record: &WalletRecord) -> bool {
+        match record.content {
+            RecordContent::Sent(_) => self.notes.read::<SentNote>(name, &record.note).is_some(),
+            RecordContent::Received(_) => {
+                self.notes.read::<ReceivedNote>(name, &record.note).is_some()
+            }
+        }
+    }
+
+    fn receipt_of(&self, coins: Vec<Coin>, memo: Option<Memo>) -> PayReceipt {
+        let mut receipt = PayReceipt { coins, memo };
+        if receipt.check(&self.network).is_err() {
+            // The coins were checked: it is the memo.
+            receipt.memo = None;
+        }
+        receipt
+    }
+
+    fn take_sent(&mut self, sent: Sent, regained: &mut Regained) -> Result<(), WalletError> {
+        let Sent { id, transaction, note } = sent;
+        let is_spend = !transaction.spent_coins().is_empty();
+        let is_held = |input: &OutputId| self.state.taker(input).is_some_and(|taker| taker != id);
+        if is_spend && transaction.locks().iter().any(is_held) {
+            regained.conflicting.push(id);
+            return Ok(());
+        }
+        let SentNote { order, key, at_ms } = note;
+        self.write(Record::Regained { order, key, transaction, at_ms })?;
+        regained.payments += 1;
+        Ok(())
+    }
+
+    /// Ends the payments whose certificates later ones show.
+    fn end_certified(
+        &mut self,
+        certificates: &BTreeMap<TxId, TxCertificate>,
+    ) -> Result<(), WalletError> {
+        for (tx, _) in self.unfinished() {
+            if let Some(certificate) = certificates.get(&tx) {
+                let outcome = PaymentOutcome::Certified(Box::new(certificate.clone()));
+                self.write(Record::Ended { tx, outcome, at_ms: unix_ms() })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that all records of a quorum were taken in: payments can be made again.
+    ///
+    /// # Errors
+    /// When it could not be stored.
+    pub fn end_recovery(&mut self) -> Result<(), WalletError> {
+        self.write(Record::Recovered { at_ms: unix_ms() })
+    }
+
+    /// Tells whether the records of authorities are to be taken in before anything is paid.
+    #[must_use]
+    pub fn is_recovery_due(&self) -> bool {
+        self.state.is_recovery_due
+    }
+
+    /// Coins whose states are to be asked for before they can be spent.
+    #[must_use]
+    pub fn unasked(&self) -> Vec<OutputId> {
+        self.state.unasked().map(|coin| coin.id).collect()
+    }
+
+    /// Takes in the states of coins as authorities told them (★): a coin is free again when a
+    /// quorum answered and none showed a transaction of this wallet's that took it.
+    ///
+    /// # Errors
+    /// When it could not be stored.
+    pub fn take_states(
+        &mut self,
+        inputs: &[OutputId],
+        answers: &[(ReplicaId, Vec<CoinStatus>)],
+    ) -> Result<(), WalletError> {
+        let (mut free, mut taken) = (Vec::new(), Vec::new());
+        for (at, input) in inputs.iter().enumerate() {
+            let states: Vec<_> = answers
+                .iter()
+                .filter_map(|(from, states)| Some((*from, states.get(at)?)))
+                .collect();
+            match self.judge(*input, &states) {
+                Some(CoinStatus::Free) => free.push(*input),
+                Some(CoinStatus::Locked { tx, .. }) => taken.push((*input, tx)),
+                None => {}
+            }
+        }
+        if free.is_empty() && taken.is_empty() {
+            return Ok(());
+        }
+        self.write(Record::Asked { free, taken, at_ms: unix_ms() })
+    }
+
+    /// State of a coin by what authorities say; `None` while they are no quorum.
+    fn judge(&self, input: OutputId, states: &[(ReplicaId, &CoinStatus)]) -> Option<CoinStatus> {
+        let committee = self.network.committee();
+        let weigh = |who: &BTreeSet<usize>| {
+            let who = quorate_crypto::Bitmap::from_indices(committee.size(), who.iter().copied());
+            (committee.weight_of(&who) >= committee.quorum(), committee.includes_honest(&who))
+        };
+        let mut unproven: BTreeMap<TxId, BTreeSet<usize>> = BTreeMap::new();
+        for (from, state) in states {
+            let CoinStatus::Locked { tx, core } = state else { continue };
+            let is_ours = core.as_ref().is_some_and(|core| {
+                core.id == *tx
+                    && core.payer == self.owner()
+                    && core.locks.contains(&input)
+                    && core.is_genuine(&self.network)
+            });
+            // One authority that shows what we signed is enough: we did sign it.
+            if is_ours {
+                return Some(CoinStatus::Locked { tx: *tx, core: None });
+            }
+            unproven.entry(*tx).or_default().insert(from.index());
+        }
+        let said = unproven.into_iter().find(|(_, who)| weigh(who).1);
+        if let Some((tx, _)) = said {
+            return Some(CoinStatus::Locked { tx, core: None });
+        }
+        let all = states.iter().map(|(from, _)| from.index()).collect();
+        weigh(&all).0.then_some(CoinStatus::Free)
+    }
+
+    /// Records of receipts that no quorum of authorities has yet, as far as their coins are here;
+    /// at most so many.
+    #[must_use]
+    pub fn unstored(&self, most: usize) -> Vec<(TxId, WalletRecord)> {
+        let mut by_tx: BTreeMap<TxId, Vec<Coin>> = BTreeMap::new();
+        for held in self.state.coins.values() {
+            let tx = held.coin.id.tx;
+            if self.state.unstored.contains(&tx) && by_tx.len() < most {
+                by_tx.entry(tx).or_default().push(held.coin.clone());
+            }
+        }
+        let record = |(tx, coins)| {
+            let note = self.notes.received(tx, &self.state.received_note(tx));
+            (tx, WalletRecord { content: RecordContent::Received(coins), note })
+        };
+        by_tx.into_iter().map(record).collect()
+    }
+
+    /// Notes that a quorum has the records of these receipts.
+    ///
+    /// # Errors
+    /// When it could not be stored.
+    pub fn end_storing(&mut self, receipts: Vec<TxId>) -> Result<(), WalletError> {
+        if receipts.is_empty() {
+            return Ok(());
+        }
+        self.write(Record::Stored(receipts))
+    }
+}
+
+fn collect_certificates(coins: &[Coin], certificates: &mut BTreeMap<TxId, TxCertificate>) {
+    for coin in coins {
+        if let Origin::Certified(proof) = &coin.origin {
+            certificates.entry(coin.id.tx).or_insert_with(|| proof.certificate.clone());
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Wallets that lost their book, or have an older one: made again from what authorities keep.
+
+use super::network::Lie;
+use super::*;
+use crate::wallet::{Backup, Recovery};
+use quorate_crypto::mutants::{Mutant, assert_noticed};
+
+impl Place {
+    fn service(&self, wallet: Wallet) -> Arc<PaymentService> {
+        PaymentService::new(wallet, Arc::clone(&self.authorities) as _)
+    }
+
+    /// Pays by way of a service, as wallets do, and gives the wallet back.
+    async fn paid(&self, owner: u8, order: Order, key: &str) -> Payment {
+        let service = self.service(self.open(owner));
+        let payment = service.pay(order, Some(key.to_owned()), SHORT).await.expect("begun");
+        self.release(service).await;
+        payment
+    }
+
+    /// Waits until nothing of a service holds its wallet's book.
+    async fn release(&self, service: Arc<PaymentService>) {
+        drop(service);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    /// Makes a wallet again from its key and the authorities, in a folder of its own: the task of
+    /// an unfinished payment holds the old one.
+    fn restored(&self, name: &str, backup: Option<&Backup>) -> Arc<PaymentService> {
+        let path = self.folder.path().join(name);
+        Wallet::restore(&path, &secret(ANNE), backup).expect("made");
+        self.service(self.open_at(&path, ANNE).expect("a wallet"))
+    }
+}
+
+/// Anne has 100 and 40 of the genesis and 7 of Bob's, paid 30 with a memo, and began to pay 35 when
+/// two authorities were silent.
+async fn half_paid() -> (Place, Payment) {
+    let place = Place::new(&[(ANNE, 100), (ANNE, 40), (BOB, 7)]);
+    drop((place.create(ANNE), place.create(BOB)));
+    let gift = place.paid(BOB, pay(ANNE, 7), "gift").await;
+    let receipt = place.open(BOB).receipt(gift.id).expect("certified");
+    place.open(ANNE).receive(&receipt).expect("taken");
+    let with_memo = Order { memo: Some("invoice 7".into()), ..pay(BOB, 30) };
+    assert_eq!(place.paid(ANNE, with_memo, "one").await.state.name(), "certified");
+    place.authorities.silence(&[0, 1]);
+    let half = place.paid(ANNE, pay(BOB, 75), "two").await;
+    assert_eq!(half.state, PaymentState::Begun);
+    place.authorities.silence(&[]);
+    (place, half)
+}
+
+async fn recover(service: &Arc<PaymentService>) -> Recovery {
+    service.recover(TIMEOUT).await.expect("recovered")
+}
+
+fn check_whole(place: &Place, service: &Arc<PaymentService>, half: TxId) {
+    let (balance, lines) = service.with(|wallet| (wallet.balance(), wallet.history()));
+    assert_eq!(balance.free, 100 + 40 + 7 - 30 - 75, "{balance:?}");
+    assert_eq!((balance.reserved, balance.unasked, balance.stuck), (0, 0, 0));
+    let keys: BTreeSet<_> = lines.iter().filter_map(|line| line.key.as_deref()).collect();
+    assert_eq!(keys, BTreeSet::from(["one", "two"]));
+    assert!(lines.iter().any(|line| line.memo.as_deref() == Some("invoice 7")));
+    let state = service.with(|wallet| wallet.payment(half).expect("known").state.name());
+    assert_eq!(state, "certified");
+    assert_eq!(place.authorities.evidence(), 0);
+}
+
+#[tokio::test]
+async fn a_wallet_comes_back_from_its_key_and_the_half_payment_is_finished() {
+    let (place, half) = half_paid().await;
+    let service = place.restored("again", None);
+    let recovery = recover(&service).await;
+    assert_eq!((recovery.answered, recovery.regained.payments), (4, 2));
+    assert_eq!(recovery.regained.receipts, 1);
+    check_whole(&place, &service, half.id);
+    let key = Some("two".to_owned());
+    let again = service.pay(pay(BOB, 75), key, TIMEOUT).await.expect("the same");
+    assert_eq!(again.id, half.id, "the caller's names came back");
+    let next = service.pay(pay(BOB, 42), None, TIMEOUT).await.expect("paid");
+    assert_eq!(next.state.name(), "certified");
+    assert_eq!(place.authorities.evidence(), 0);
+}
+
+#[tokio::test]
+async fn an_old_backup_learns_what_came_after_it() {
+    let place = Place::new(&[(ANNE, 100), (ANNE, 40), (BOB, 7)]);
+    drop((place.create(ANNE), place.create(BOB)));
+    place.paid(ANNE, pay(BOB, 10), "before").await;
+    let file = place.folder.path().join("backup");
+    place.open(ANNE).backup(None).expect("made").write(&file).expect("written");
+    assert!(place.open(ANNE).backup(None).expect("made").write(&file).is_err(), "never replaced");
+    place.paid(ANNE, pay(BOB, 20), "after").await;
+    let backup = Backup::read(&file).expect("a backup");
+    let service = place.restored("again", Some(&backup));
+    assert!(service.with(|wallet| wallet.begin(&pay(BOB, 1), None).is_err()), "not asked yet");
+    assert_eq!(recover(&service).await.regained.payments, 1);
+    service.with(|wallet| {
+        assert_eq!(free(wallet), 110);
+        let keys = wallet.history().into_iter().filter_map(|line| line.key);
+        assert_eq!(keys.collect::<Vec<_>>(), ["before", "after"]);
+    });
+    let refused = Wallet::restore(&place.path(BOB), &secret(BOB), Some(&backup));
+    assert!(matches!(refused, Err(WalletError::OtherOwner { .. })));
+    let mut bytes = fs::read(&file).expect("read");
+    *bytes.last_mut().expect("some") ^= 1;
+    fs::write(&file, &bytes).expect("written");
+    let altered = Backup::read(&file).expect("it reads");
+    let refused = Wallet::restore(&place.path(ANNE), &secret(ANNE), Some(&altered));
+    assert!(matches!(refused, Err(WalletError::Backup(_))));
+}
+
+#[tokio::test]
+async fn one_authority_that_lies_costs_nothing() {
+    for lie in [Lie::Omits, Lie::Alters, Lie::Invents] {
+        for liar in [0, 3] {
+            let (place, half) = half_paid().await;
+            place.authorities.lie(liar, lie);
+            let service = place.restored("again", None);
+            recover(&service).await;
+            check_whole(&place, &service, half.id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_paid_before_a_quorum_told_what_it_keeps() {
+    let (place, half) = half_paid().await;
+    let service = place.restored("again", None);
+    place.authorities.silence(&[1, 2]);
+    let refused = service.pay(pay(BOB, 1), None, SHORT).await.expect_err("too few");
+    assert!(matches!(refused, WalletError::TooFewAuthorities { answered: 2, of: 4 }), "{refused}");
+    place.authorities.silence(&[]);
+    recover(&service).await;
+    check_whole(&place, &service, half.id);
+}
+
+/// A coin that is locked for a transaction which nobody recorded is named, and not spent.
+#[tokio::test]
+async fn a_coin_of_an_unknown_transaction_is_stuck() {
+    let place = Place::new(&[(ANNE, 100), (ANNE, 40)]);
+    let mut anne = place.create(ANNE);
+    place.authorities.silence(&[0, 1, 2]);
+    let lost = place.apply(&mut anne, &pay(BOB, 60)).expect("begun");
+    drop(anne);
+    place.authorities.silence(&[]);
+    let service = place.restored("again", None);
+    recover(&service).await;
+    service.with(|wallet| {
+        assert_eq!((wallet.balance().free, wallet.balance().stuck), (40, 100));
+        assert_eq!(wallet.stuck(), BTreeMap::from([(lost.id, 100)]));
+    });
+    let refused = service.pay(pay(BOB, 50), None, TIMEOUT).await.expect_err("too little");
+    assert!(refused.to_string().contains("100 were taken by a transaction"), "{refused}");
+    assert_eq!(place.authorities.evidence(), 0);
+}
+
+/// A receipt of long ago is taken in by a restored wallet, and asked for before it is spent.
+#[tokio::test]
+async fn what_comes_in_after_a_restore_is_asked_for() {
+    let place = Place::new(&[(ANNE, 100)]);
+    drop(place.create(ANNE));
+    let service = place.restored("again", None);
+    recover(&service).await;
+    let mut bob = {
+        drop(place.create(BOB));
+        place.open(BOB)
+    };
+    let mut issuer = place.create(ISSUER);
+    let issued = place.apply(&mut issuer, &order(Purpose::Issue { payee: key(ANNE), value: 9 }));
+    let receipt = issuer.receipt(issued.expect("issued").id).expect("certified");
+    assert!(bob.receive(&receipt).is_err());
+    service.with(|wallet| {
+        wallet.receive(&receipt).expect("taken");
+        assert_eq!((free(wallet), wallet.balance().unasked), (100, 9));
+    });
+    let paid = service.pay(pay(BOB, 109), None, TIMEOUT).await.expect("paid");
+    assert_eq!(paid.state.name(), "certified");
+}
+
+/// ★ Nothing is signed over a coin whose state no quorum told since the book was made again.
+fn unasked_coins_are_not_spent() {
+    let place = Place::new(&[(ANNE, 100)]);
+    let mut anne = place.create(ANNE);
+    place.authorities.silence(&[0, 1]);
+    place.apply(&mut anne, &pay(BOB, 60)).expect("begun");
+    drop(anne);
+    Wallet::restore(&place.folder.path().join("again"), &secret(ANNE), None).expect("made");
+    let mut anne = place.open_at(&place.folder.path().join("again"), ANNE).expect("a wallet");
+    anne.receive_genesis().expect("stored");
+    let refused = anne.begin(&pay(ISSUER, 60), None);
+    assert!(matches!(refused, Err(WalletError::TooFewAuthorities { .. })));
+    anne.end_recovery().expect("stored");
+    let refused = anne.begin(&pay(ISSUER, 60), None);
+    assert!(matches!(refused, Err(WalletError::TooLittle { unasked: 100, .. })));
+}
+
+#[test]
+fn a_restored_wallet_spends_what_was_asked_for_alone() {
+    unasked_coins_are_not_spent();
+}
+
+#[test]
+fn a_wallet_that_spends_unasked_coins_is_noticed() {
+    assert_noticed(Mutant::PaySpendUnasked, unasked_coins_are_not_spent);
+}
+
+/// ★ A book set back to an older copy is refused.
+fn an_older_book_is_refused() {
+    let place = Place::new(&[(ANNE, 100)]);
+    let mut anne = place.create(ANNE);
+    let old = fs::read(place.path(ANNE)).expect("read");
+    place.apply(&mut anne, &pay(BOB, 60)).expect("paid");
+    drop(anne);
+    fs::write(place.path(ANNE), old).expect("written");
+    let refused = place.open_at(&place.path(ANNE), ANNE).expect_err("behind");
+    assert!(matches!(refused, WalletError::Behind { .. }), "{refused}");
+}
+
+#[test]
+fn a_book_that_is_set_back_is_not_opened() {
+    an_older_book_is_refused();
+}
+
+#[test]
+fn a_wallet_that_opens_a_book_behind_its_mark_is_noticed() {
+    assert_noticed(Mutant::PayOpenBehindMark, an_older_book_is_refused);
+}
+
+#[test]
+fn a_lost_book_is_not_made_anew_for_its_key() {
+    let place = Place::new(&[(ANNE, 100)]);
+    drop(place.create(ANNE));
+    fs::remove_file(place.path(ANNE)).expect("removed");
+    for made in [
+        Wallet::create(&place.path(ANNE), key(ANNE)),
+        Wallet::create_for_used_key(&place.path(ANNE), key(ANNE)),
+    ] {
+        assert!(matches!(made, Err(WalletError::Lost { .. })), "{made:?}");
+    }
+}

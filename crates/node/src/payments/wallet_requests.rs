@@ -1,0 +1,122 @@
+//! Requests of wallets at an authority: what their coins are, and what it keeps for them.
+
+use super::locks::Locks;
+use super::queue::{CoinsQuestion, Leaving, Queued};
+use super::records::{Action, Change, Records};
+use super::server::{Arrived, Payers};
+use super::{REPLY, frame};
+use crate::NodeError;
+use crossbeam_channel::Sender;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_engine::Frame;
+use quorate_payments::{
+    CheckedOrder, CoinStatus, Locked, NOTE_BYTES_MAX, Network, Numbered, OutputId, RecordContent,
+    RecordKind, RecordName, Transaction, TxId, WalletRecord, WalletReply, WalletRequest,
+};
+use std::sync::Arc;
+
+/// Everything by which the checking threads serve wallets.
+pub(super) struct WalletRequests {
+    pub(super) network: Arc<Network>,
+    pub(super) records: Arc<Records>,
+    pub(super) payers: Arc<Payers>,
+    pub(super) queue: Sender<Queued>,
+}
+
+/// Reply to a request as a frame.
+pub(super) fn reply(number: u64, content: WalletReply) -> Frame {
+    frame(REPLY, &Numbered { number, content })
+}
+
+impl WalletRequests {
+    /// Carries out a request, or has the log's thread do it.
+    pub(super) fn on_request(&self, arrived: Arrived) -> Result<(), NodeError> {
+        let Ok(request) = borsh::from_slice::<Numbered<WalletRequest>>(arrived.content()) else {
+            return Ok(());
+        };
+        let Numbered { number, content } = request;
+        let (ticket, from) = (arrived.ticket, arrived.from);
+        if let Err(refusal) = content.check(&self.network, from) {
+            self.send(ticket, reply(number, WalletReply::Refused(refusal)));
+            return Ok(());
+        }
+        let asked = Some((ticket, number));
+        match content {
+            WalletRequest::Coins(inputs) => {
+                let question = CoinsQuestion { ticket, number, from, inputs };
+                self.queue(Queued::Held(Leaving::Coins(question)));
+            }
+            WalletRequest::Records { after } => {
+                let (records, more) = self.records.page(from, after)?;
+                self.send(ticket, reply(number, WalletReply::Records { records, more }));
+            }
+            WalletRequest::Store(record) => {
+                let name = record.name(&self.network).expect("a checked record has coins");
+                let bytes = borsh::to_vec(&record).expect("encoding into memory cannot fail");
+                self.change(arrived, Action::Store(name, bytes), asked);
+            }
+            WalletRequest::Remove(names) => self.change(arrived, Action::Remove(names), asked),
+        }
+        Ok(())
+    }
+
+    /// Has the record of an order stored before the order's vote can leave (★): it is queued first,
+    /// and only for a valid order of the key that sent it.
+    pub(super) fn record(&self, arrived: Arrived, checked: &CheckedOrder) {
+        match checked {
+            CheckedOrder::Valid(core) => self.store_sent(arrived, core.id),
+            // It has one, or gets it now: a crash may have come between it and the lock.
+            CheckedOrder::Repeated(tx) => self.store_sent(arrived, *tx),
+            CheckedOrder::Late(_) | CheckedOrder::Invalid(..) | CheckedOrder::Unknown(_) => {}
+        }
+    }
+
+    fn store_sent(&self, arrived: Arrived, tx: TxId) {
+        let name = RecordName { kind: RecordKind::Sent, tx };
+        let bytes = arrived.content().to_vec();
+        self.change(arrived, Action::Store(name, bytes), None);
+    }
+
+    fn change(&self, arrived: Arrived, action: Action, asked: Option<(u64, u64)>) {
+        self.queue(Queued::Record(Change::new(arrived, action, asked)));
+    }
+
+    fn queue(&self, queued: Queued) {
+        // Fails only when the host stops.
+        let _ = self.queue.send(queued);
+    }
+
+    fn send(&self, ticket: u64, frame: Frame) {
+        if let Some(outbox) = self.payers.outbox(ticket) {
+            outbox.push(frame);
+        }
+    }
+}
+
+/// Transaction in a recorded order, and whether its record may be stored: it is the sender's own
+/// (★), and small enough.
+pub(super) fn open_recorded(arrived: &Arrived) -> Option<(Transaction, bool)> {
+    let record: WalletRecord = borsh::from_slice(arrived.content()).ok()?;
+    let RecordContent::Sent(transaction) = record.content else { return None };
+    let is_own =
+        transaction.payer == arrived.from || mutants::active(Mutant::PayKeepAnybodysRecord);
+    Some((*transaction, is_own && record.note.len() <= NOTE_BYTES_MAX))
+}
+
+/// Reply to a question about inputs. What another key signed is not shown.
+///
+/// # Errors
+/// When the disk fails.
+pub(super) fn coin_states(
+    question: &CoinsQuestion,
+    locks: &Locks,
+) -> Result<WalletReply, NodeError> {
+    let state = |input: &OutputId| -> Result<CoinStatus, NodeError> {
+        let Some(Locked { tx, sequence }) = locks.spent().get(*input)? else {
+            return Ok(CoinStatus::Free);
+        };
+        let core = locks.read(sequence)?.map(|lock| Box::new(lock.core));
+        Ok(CoinStatus::Locked { tx, core: core.filter(|core| core.payer == question.from) })
+    };
+    question.inputs.iter().map(state).collect::<Result<_, _>>().map(WalletReply::Coins)
+}
