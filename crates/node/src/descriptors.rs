@@ -27,6 +27,10 @@ use std::fmt;
 /// use and made ready, snapshots, state, listeners, event queues, and what a status page looks at.
 const RESERVE: usize = 160;
 
+/// Files of spent inputs that an authority has open: one for two million, twice while they are
+/// merged.
+const SPENT_FILES: usize = 256;
+
 /// Doors that may have [`ENDING_MAX`] connections more for a moment: peers, status, gateway.
 const DOORS: usize = 3;
 
@@ -107,7 +111,7 @@ impl Demand {
     #[must_use]
     pub fn of_authority(config: &AuthorityConfig) -> Self {
         Self {
-            own: RESERVE + DOORS * ENDING_MAX,
+            own: RESERVE + SPENT_FILES + DOORS * ENDING_MAX,
             segments: segments(config.evidence_bytes),
             handshakes: Limits::default().handshakes_max,
             status: STATUS_MAX,

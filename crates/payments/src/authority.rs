@@ -21,8 +21,8 @@
 //! The contract of [`quorate_types::machine`], with these words: locks before anything else (the
 //! [`SpentSet`] holds every lock before the machine is made); effects in order; nothing polled
 //! after a `Persist` leaves before it is durable; a failed write stops the authority, and so does
-//! [`AuthorityEffect::Stop`]; `Sign` and `Read` come back as events. An authority that lost its locks must never vote again under its
-//! keys.
+//! [`AuthorityEffect::Stop`]; `Sign` and `Read` come back as events. An authority that lost its
+//! locks must never vote again under its keys.
 
 use crate::frozen::ReleaseEntry;
 use crate::orders::{CheckedOrder, Orders};

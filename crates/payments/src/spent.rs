@@ -7,9 +7,9 @@
 //!
 //! # Why no locked input ever looks free
 //!
-//! * A look-up asks the hot part first, then the cold one; a move makes entries findable in the cold
-//!   part before it takes them out of the hot one (★, [`SpentSet::move_out`]). Whoever misses an
-//!   entry in the first finds it in the second.
+//! * A look-up asks the hot part first, then the cold one; a move makes entries findable in the
+//!   cold part before it takes them out of the hot one (★, [`SpentSet::move_out`]). Whoever misses
+//!   an entry in the first finds it in the second.
 //! * A look-up that fails is an error, and no answer (★, [`LookupFailed`]).
 
 use crate::frozen::{Frozen, Standing};
@@ -111,9 +111,9 @@ impl Default for SpentSet {
 }
 
 impl SpentSet {
-    /// An empty set in memory, with room for this many before memory is asked for again. Where a host serves
-    /// strangers, the seed is drawn anew for each process and told to nobody; [`SpentSet::default`]
-    /// has one that all know.
+    /// An empty set in memory, with room for this many before memory is asked for again. Where a
+    /// host serves strangers, the seed is drawn anew for each process and told to nobody;
+    /// [`SpentSet::default`] has one that all know.
     #[must_use]
     pub fn new(inputs: usize, seed: [u64; 2]) -> Self {
         let hot = HashMap::builder().capacity(inputs).hasher(Seed(seed)).build();

@@ -18,6 +18,7 @@
 //!   [`Runs::snapshot`] reads on in files that are removed meanwhile.
 //! * Memory is in proportion to a piece while one is written, whatever is merged.
 
+mod files;
 mod manifest;
 mod merge;
 mod piece;
@@ -113,7 +114,7 @@ impl Runs {
         self.view.load().covered
     }
 
-    /// Number of items.
+    /// Number of items in all runs together; no key is in two.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.view.load().runs.iter().map(|run| run.len()).sum()

@@ -40,7 +40,8 @@ pub struct AuthorityConfig {
     #[serde(default)]
     pub durability: Durability,
     /// Bytes of locks kept as they came, at least 1 MiB, 256 MiB unless told: with them a refusal
-    /// shows whom an input is locked for. Older ones stay locked, in the checkpoint, without that.
+    /// shows whom an input is locked for. Older ones stay locked, in `data_dir/spent`, without
+    /// that.
     #[serde(default = "default_evidence")]
     pub evidence_bytes: u64,
     /// Bytes of records that one key's wallet may keep here, at least 64 KiB, 16 MiB unless told:

@@ -1,9 +1,9 @@
-//! An authority's locks on disk: the archive of all of them in order, and the runs of what they came
-//! to, which hold what is not in memory.
+//! An authority's locks on disk: the archive of all of them in order, and the runs of what they
+//! came to, which hold what is not in memory.
 //!
-//! What was locked since the last move is in the hot part of the [`SpentSet`]; at a start it is made
-//! from the archive, from where the runs end. When it has grown to [`HOT_INPUTS`], a thread of its
-//! own moves what is durable to a new run, and another merges runs; locking goes on meanwhile.
+//! What was locked since the last move is in the hot part of the [`SpentSet`]; at a start it is
+//! made from the archive, from where the runs end. When it has grown to [`HOT_INPUTS`], a thread of
+//! its own moves what is durable to a new run, and another merges runs; locking goes on meanwhile.
 
 mod cold;
 
@@ -137,10 +137,8 @@ impl Locks {
     }
 
     /// Moves everything that is durable now out of memory, and waits for it.
-    ///
-    /// # Errors
-    /// When the disk fails.
-    pub fn move_all(&mut self) -> Result<(), StorageError> {
+    #[cfg(test)]
+    fn move_all(&mut self) -> Result<(), StorageError> {
         self.archive.commit()?;
         self.await_work()?;
         self.begin_move();

@@ -6,17 +6,17 @@
 //!
 //! # When it is written
 //!
-//! After the log's sync of a group, and durably before a vote of that group leaves (★). So it counts
-//! every vote that anybody may have; and it is never ahead of what is durable in the log, which after
-//! a power cut would be a false alarm for ever: that rules out syncing both side by side. Votes wait
-//! for it on a thread of its own, while the log syncs the next group: a vote is later by one sync of
-//! 512 bytes, and no fewer leave in a second.
+//! After the log's sync of a group, and durably before a vote of that group leaves (★). So it
+//! counts every vote that anybody may have; and it is never ahead of what is durable in the log,
+//! which after a power cut would be a false alarm for ever: that rules out syncing both side by
+//! side. Votes wait for it on a thread of its own, while the log syncs the next group: a vote is
+//! later by one sync of 512 bytes, and no fewer leave in a second.
 //!
 //! # The first start
 //!
 //! Where there are neither locks nor a mark, it cannot be told whether there ever were: then an
-//! authority starts only on its operator's word ([`Start::First`]). Whoever makes new keys knows, and
-//! writes a mark of no locks beside them.
+//! authority starts only on its operator's word ([`Start::First`]). Whoever makes new keys knows,
+//! and writes a mark of no locks beside them.
 
 use crate::NodeError;
 use crate::slots::{Found, SlotFile};

@@ -291,7 +291,11 @@ fn an_input_that_cannot_be_looked_up_stops_the_authority() {
     let order = orders(&host, &[&tx]);
     let broken = Arc::new(SpentSet::default().over(Arc::new(Broken)));
     host.machine = Authority::new(&testnet.network, Arc::clone(&broken), 0);
-    let stops = |effects: &[AuthorityEffect]| matches!(effects, [AuthorityEffect::Stop(failed)] if failed.0 == "the disk failed");
+    let reason = LookupFailed("the disk failed".into());
+    let stops = |effects: &[AuthorityEffect]| match effects {
+        [AuthorityEffect::Stop(failed)] => *failed == reason,
+        _ => false,
+    };
     host.machine.handle(Time(0), order);
     assert!(stops(&effects(&mut host.machine)), "looked up by the machine");
     host.verifier = OrderVerifier::new(Arc::clone(&testnet.network), 0, broken);

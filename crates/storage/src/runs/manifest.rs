@@ -1,6 +1,6 @@
 //! The file that says which pieces count, and the directory in which it stands.
 
-use super::piece::{damaged, read_file};
+use super::files::{damaged, read_file};
 use crate::disk::Disk;
 use crate::{Owner, StorageError};
 use borsh::{BorshDeserialize, BorshSerialize};

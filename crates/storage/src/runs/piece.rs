@@ -5,6 +5,7 @@
 //! index:         0  hash [32]        32  the index in borsh
 //! ```
 
+use super::files::{damaged, missing, read_file};
 use super::manifest::PieceEntry;
 use super::{RUN_KEY_BYTES, RUN_VALUE_BYTES, RunItem};
 use crate::disk::{Disk, DiskFile};
@@ -325,27 +326,4 @@ fn split(item: &[u8; ITEM_BYTES]) -> RunItem {
 
 fn file_bytes(items: u64) -> u64 {
     items.div_ceil(BLOCK_ITEMS as u64) * BLOCK_BYTES as u64
-}
-
-pub(super) fn read_file(disk: &dyn Disk, name: &str) -> Result<Vec<u8>, StorageError> {
-    let read = || -> io::Result<Vec<u8>> {
-        let file = disk.open(name)?;
-        let length = usize::try_from(file.length()?).map_err(io::Error::other)?;
-        let mut bytes = vec![0; length];
-        file.read_at(0, &mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(|error| missing(disk.locate(name), &error))
-}
-
-/// ★ A file that is gone is damage, not an empty one.
-fn missing(place: String, error: &io::Error) -> StorageError {
-    match error.kind() {
-        io::ErrorKind::NotFound => damaged(place, 0, "it is missing"),
-        _ => StorageError::io("read", place, error),
-    }
-}
-
-pub(super) fn damaged(file: String, offset: u64, reason: &str) -> StorageError {
-    StorageError::Corrupt { file, offset, reason: reason.to_owned() }
 }

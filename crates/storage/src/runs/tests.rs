@@ -99,8 +99,8 @@ fn keys_that_begin_alike_are_told_apart() {
     }
 }
 
-/// ★ Whatever file is gone or short, and whatever byte of an index or a manifest is another: a start
-/// says so.
+/// ★ Whatever file is gone or short, and whatever byte of an index or a manifest is another: a
+/// start says so.
 #[test]
 fn what_is_missing_or_damaged_is_noticed_at_a_start() {
     let disk = MemoryDisk::new();
@@ -232,7 +232,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Against a plain map: the same keys, the same values, in the same order.
     #[test]
@@ -243,8 +247,8 @@ proptest! {
         for step in steps {
             match step {
                 Step::Add(numbers) => {
-                    let fresh = numbers.into_iter().filter(|number| !model.contains_key(&key(*number)));
-                    let mut added = items(fresh);
+                    let is_new = |number: &u64| !model.contains_key(&key(*number));
+                    let mut added = items(numbers.into_iter().filter(is_new));
                     added.dedup();
                     model.extend(added.iter().copied());
                     runs.add(model.len() as u64, added.into_iter()).expect("adds");

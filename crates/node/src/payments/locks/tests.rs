@@ -125,7 +125,8 @@ fn a_log_or_a_run_that_is_missing_is_refused() {
     }
 }
 
-/// ★ A key whose block is damaged is not free, and a move that fails is an error of the next commit.
+/// ★ A key whose block is damaged is not free, and a move that fails is an error of the next
+/// commit.
 #[test]
 fn a_failing_disk_is_never_an_answer() {
     let disks = Disks::default();
@@ -197,7 +198,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Against a count: every lock that was committed is there, wherever it is, and nothing else.
     #[test]
@@ -223,7 +228,8 @@ proptest! {
                     let faulty = FaultyDisk::new(disks.runs.clone(), vec![fault]);
                     if let Ok(mut locks) = disks.open_with(Box::new(faulty), NEVER) {
                         let _ = locks.move_all();
-                        assert_all_locked(&locks, count);
+                        // What is found twice, for a step after the manifest failed, is found.
+                        assert_locked(locks.spent(), 0..count);
                     }
                     disks.crash();
                     locks = disks.open(60).expect("opens");
