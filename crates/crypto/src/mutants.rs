@@ -392,6 +392,8 @@ pub enum Mutant {
     PayAnyIssuer,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
+    /// Payments: coins that a wallet had already pay a request of its once more.
+    PayRequestByKnownCoins,
     /// Windowed protocols: a primary that one member suspects is suspected by all.
     SuspicionOfOne,
     /// Windowed protocols: `f+1` members' suspicions shown to one member make it leave its view.

@@ -10,6 +10,7 @@ mod run;
 mod send;
 mod serve;
 mod testnet;
+mod token;
 
 use crate::failure::CommandResult;
 use clap::{Args, Subcommand};
@@ -71,6 +72,8 @@ enum PayCommand {
     Retry(send::Retry),
     /// Serve a wallet over HTTP, for tills and shops
     Serve(serve::Serve),
+    /// Add, list or remove users of a wallet that is served
+    Token(token::Token),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
     Bench(bench::Options),
 }
@@ -96,6 +99,7 @@ impl Options {
             PayCommand::Consolidate(options) => options.run(),
             PayCommand::Retry(options) => options.run(),
             PayCommand::Serve(options) => options.run(),
+            PayCommand::Token(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }
     }

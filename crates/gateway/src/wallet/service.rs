@@ -1,11 +1,11 @@
 //! Service of a wallet: payments go to the authorities in the background, and callers wait for
 //! their outcomes.
 
-use super::{Order, Payment, PaymentState, Wallet, WalletError};
+use super::{Order, Orderer, Payment, PaymentState, Wallet, WalletError};
 use parking_lot::Mutex;
 use quorate_node::NodeError;
 use quorate_node::payments::PayClient;
-use quorate_payments::{PaymentOutcome, Transaction, TxId};
+use quorate_payments::{Network, PaymentOutcome, Transaction, TxId};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ impl Authorities for PayClient {
 
 /// A wallet with its connections to the authorities. Shared; to be used inside a tokio runtime.
 pub struct PaymentService {
+    network: Arc<Network>,
     wallet: Mutex<Wallet>,
     authorities: Arc<dyn Authorities>,
     /// Payments under way. The sender goes when the outcome is stored, or could not be.
@@ -40,8 +41,15 @@ impl PaymentService {
     /// A service that has sent nothing yet.
     #[must_use]
     pub fn new(wallet: Wallet, authorities: Arc<dyn Authorities>) -> Arc<Self> {
+        let network = Arc::clone(&wallet.network);
         let (wallet, under_way) = (Mutex::new(wallet), Mutex::default());
-        Arc::new(Self { wallet, authorities, under_way })
+        Arc::new(Self { network, wallet, authorities, under_way })
+    }
+
+    /// Network that the wallet pays in.
+    #[must_use]
+    pub fn network(&self) -> Arc<Network> {
+        Arc::clone(&self.network)
     }
 
     /// Opens a payer's connections to the authorities in the background, and serves a wallet by
@@ -87,7 +95,23 @@ impl PaymentService {
         key: Option<String>,
         timeout: Duration,
     ) -> Result<Payment, WalletError> {
-        let begin = move |wallet: &mut Wallet| wallet.begin(&order, key.as_deref()).cloned();
+        self.pay_for(order, key, None, timeout).await
+    }
+
+    /// As [`PaymentService::pay`], for somebody with a name and perhaps limits.
+    ///
+    /// # Errors
+    /// As [`Wallet::begin_for`]; and when the outcome could not be stored.
+    pub async fn pay_for(
+        self: &Arc<Self>,
+        order: Order,
+        key: Option<String>,
+        by: Option<Orderer>,
+        timeout: Duration,
+    ) -> Result<Payment, WalletError> {
+        let begin = move |wallet: &mut Wallet| {
+            wallet.begin_for(&order, key.as_deref(), by.as_ref()).cloned()
+        };
         let payment = self.with_blocking(begin).await?;
         self.settle(payment.id, timeout).await
     }

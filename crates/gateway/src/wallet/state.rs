@@ -4,6 +4,7 @@
 //! again: so a wallet that was killed and one that went on are the same.
 
 use super::payment::{Entry, Incoming, Order, Payment, PaymentState};
+use super::request::{Request, RequestId, RequestPayment, RequestTerms, reference};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
 use quorate_payments::{Coin, OutputId, PayReceipt, PaymentOutcome, Source, Transaction, TxId};
@@ -25,6 +26,12 @@ pub(super) enum Record {
     Begun { order: Order, key: Option<String>, transaction: Transaction, at_ms: u64 },
     /// Outcome of a payment becomes known.
     Ended { tx: TxId, outcome: PaymentOutcome, at_ms: u64 },
+    /// As [`Record::Begun`], with the name of whoever ordered it.
+    BegunBy { by: String, order: Order, key: Option<String>, transaction: Transaction, at_ms: u64 },
+    /// A request for payment is made. What pays it is a [`Record::Received`].
+    Requested { id: RequestId, terms: RequestTerms },
+    /// A request is cancelled.
+    Cancelled { id: RequestId, at_ms: u64 },
 }
 
 /// A coin that was not spent, as far as this wallet knows.
@@ -58,6 +65,8 @@ pub(super) struct WalletState {
     pub(super) entries: Vec<Entry>,
     payments: BTreeMap<TxId, usize>,
     keys: BTreeMap<String, TxId>,
+    requests: Vec<Request>,
+    request_ids: BTreeMap<RequestId, usize>,
     /// The number of the next issue.
     pub(super) serial_next: u64,
 }
@@ -76,9 +85,14 @@ impl WalletState {
             Record::Network(_) => return Err("it names its network twice"),
             Record::Received { receipt, at_ms } => self.receive(receipt, at_ms),
             Record::Begun { order, key, transaction, at_ms } => {
-                return self.begin(order, key, transaction, at_ms);
+                return self.begin(None, order, key, transaction, at_ms);
+            }
+            Record::BegunBy { by, order, key, transaction, at_ms } => {
+                return self.begin(Some(by), order, key, transaction, at_ms);
             }
             Record::Ended { tx, outcome, at_ms } => return self.end(tx, outcome, at_ms),
+            Record::Requested { id, terms } => return self.request_payment(id, terms),
+            Record::Cancelled { id, at_ms } => return self.cancel(id, at_ms),
         }
         Ok(())
     }
@@ -119,8 +133,47 @@ impl WalletState {
             memo: receipt.memo.map(|memo| memo.text),
             at_ms,
         };
+        self.settle_request(&incoming);
         self.entries.push(Entry::Incoming(incoming));
         self.add(receipt.coins);
+    }
+
+    /// Notes that a request is paid, by coins of which all are new here (★).
+    fn settle_request(&mut self, incoming: &Incoming) {
+        let memo = incoming.memo.as_deref().unwrap_or_default();
+        let Some(id) = self.requested_by(memo).map(|request| request.id) else { return };
+        let request = &mut self.requests[self.request_ids[&id]];
+        if request.paid.is_none() && incoming.value >= request.terms.value {
+            let Incoming { tx, payer, value, at_ms, .. } = *incoming;
+            request.paid = Some(RequestPayment { tx, payer, value, at_ms });
+        }
+    }
+
+    /// Request whose memo this is, to the letter.
+    pub(super) fn requested_by(&self, memo: &str) -> Option<&Request> {
+        self.request(reference(memo)?).filter(|request| request.text() == memo)
+    }
+
+    pub(super) fn request(&self, id: RequestId) -> Option<&Request> {
+        self.request_ids.get(&id).map(|at| &self.requests[*at])
+    }
+
+    pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter()
+    }
+
+    fn request_payment(&mut self, id: RequestId, terms: RequestTerms) -> Result<(), &'static str> {
+        if self.request_ids.insert(id, self.requests.len()).is_some() {
+            return Err("two requests have one name");
+        }
+        self.requests.push(Request { id, terms, paid: None, cancelled_ms: None });
+        Ok(())
+    }
+
+    fn cancel(&mut self, id: RequestId, at_ms: u64) -> Result<(), &'static str> {
+        let at = *self.request_ids.get(&id).ok_or("a request is cancelled that was not made")?;
+        self.requests[at].cancelled_ms = Some(at_ms);
+        Ok(())
     }
 
     fn add(&mut self, coins: Vec<Coin>) {
@@ -133,6 +186,7 @@ impl WalletState {
 
     fn begin(
         &mut self,
+        by: Option<String>,
         order: Order,
         key: Option<String>,
         transaction: Transaction,
@@ -154,7 +208,7 @@ impl WalletState {
         self.payments.insert(tx, self.entries.len());
         let state = PaymentState::Begun;
         let transaction = Arc::new(transaction);
-        let payment = Payment { id: tx, order, key, transaction, begun_ms: at_ms, state };
+        let payment = Payment { id: tx, order, key, by, transaction, begun_ms: at_ms, state };
         self.entries.push(Entry::Payment(Box::new(payment)));
         Ok(())
     }
