@@ -5,42 +5,23 @@
 // The chain must hold at least one transaction. The browser is $CHROMIUM, or the first found in the PATH.
 
 import { execFile } from "node:child_process";
-import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
+import { Checks, Unusable, findBrowser, options } from "../browser.mjs";
 
-const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
 const UNKNOWN = "0x" + "5a".repeat(32);
 const LOOKED_BACK = 100; // Blocks in which a transaction is looked for.
 
 const run = promisify(execFile);
 const profile = mkdtempSync(join(tmpdir(), "quorate-explorer-"));
 
-class Unusable extends Error {}
-
 // ---- The validator and the browser.
 
 function validator() {
   if (!process.env.QUORATE_RPC) throw new Unusable("QUORATE_RPC is not set: it names a validator's JSON-RPC port, such as http://127.0.0.1:8545");
   return process.env.QUORATE_RPC.replace(/\/+$/, "");
-}
-
-function executable(path) {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function findBrowser() {
-  if (process.env.CHROMIUM) return process.env.CHROMIUM;
-  const places = BROWSERS.flatMap((name) => (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, name)));
-  const found = places.find(executable);
-  if (!found) throw new Unusable(`no browser: set CHROMIUM, or put one of ${BROWSERS.join(", ")} into the PATH`);
-  return found;
 }
 
 async function ask(method, ...params) {
@@ -57,9 +38,8 @@ async function ask(method, ...params) {
 }
 
 async function browse(route, ...more) {
-  const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  const still = ["--headless", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr", "--virtual-time-budget=5000", `--user-data-dir=${profile}`];
-  return run(findBrowser(), [...sandbox, ...still, ...more, `${validator()}/#/${route}`], { timeout: 60_000, maxBuffer: 64 << 20 });
+  const still = ["--enable-logging=stderr", "--virtual-time-budget=5000"];
+  return run(findBrowser(), [...options(profile), ...still, ...more, `${validator()}/#/${route}`], { timeout: 60_000, maxBuffer: 64 << 20 });
 }
 
 const complaints = [];
@@ -79,14 +59,8 @@ function field(html, label) {
 
 // ---- The checks.
 
-let passed = 0;
-let failed = 0;
-
-function check(name, holds, seen = "") {
-  if (holds) passed += 1;
-  else failed += 1;
-  console.log(holds ? `ok      ${name}` : `FAILED  ${name}${seen === "" ? "" : `: the page says “${seen}”`}`);
-}
+const checks = new Checks();
+const check = checks.check.bind(checks);
 
 async function newestTransaction() {
   const head = Number(await ask("eth_blockNumber"));
@@ -197,10 +171,8 @@ async function main([option, file]) {
 try {
   await main(process.argv.slice(2));
 } catch (failure) {
-  failed += 1;
-  console.log(`FAILED  ${failure instanceof Unusable ? failure.message : failure.stack}`);
+  checks.fail(failure);
 } finally {
   rmSync(profile, { recursive: true, force: true });
 }
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed === 0 ? 0 : 1;
+checks.end();

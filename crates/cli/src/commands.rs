@@ -25,6 +25,7 @@ pub(crate) mod sim;
 pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod testnet;
+mod token_file;
 mod wan;
 
 use quorate_crypto::SchemeKind;

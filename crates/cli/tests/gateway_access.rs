@@ -191,11 +191,11 @@ fn a_door_to_other_machines_is_not_opened_in_clear() {
     refused("cert.key are refused");
     edit(&config, "tls_cert = \"cert.pem\"", "# tls_cert = \"cert.pem\"");
     refused("name a certificate (tls_cert) and its key (tls_key) together");
-    let token = place.path().join("token");
-    fs::write(&token, "a-token-of-some-length\n").expect("written");
-    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("set");
+    let token = place.path().join("tokens.toml");
     let token = token.to_str().expect("plain");
-    let serve = ["pay", "serve", "-w", "no-wallet", "--token-file", token, "--listen", "0.0.0.0:0"];
+    json(&["pay", "token", "add", token, "owner", "--right", "all", "--json"]);
+    let serve =
+        ["pay", "serve", "-w", "no-wallet", "--tokens-file", token, "--listen", "0.0.0.0:0"];
     let said = stderr(&quorate(&serve));
     assert!(said.contains("--insecure-http") && said.contains("--tls-cert"), "{said}");
     let said = stderr(&quorate(&[&serve[..], &["--insecure-http"]].concat()));

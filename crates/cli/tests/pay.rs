@@ -6,16 +6,14 @@ mod restoring;
 
 use common::{TIMEOUT, json, quorate, stderr, stdout, wait_for};
 use quorate_node::ports::free_ports;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
-
-const TOKEN: &str = "a-token-of-some-length";
 
 /// A process, killed with the test.
 struct Process(Child);
@@ -27,13 +25,20 @@ impl Drop for Process {
     }
 }
 
+/// One request over HTTP with a token, or without: the status, and the answer's JSON.
+fn ask_as(token: &str, address: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let shown =
+        if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    ask(address, method, path, &shown, body)
+}
+
 /// One request over HTTP: the status, and the answer's JSON.
 fn ask(address: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).expect("a wallet that serves");
     stream.set_read_timeout(Some(TIMEOUT)).expect("set");
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\
-         Content-Type: application/json\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n",
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Length: {}\r\nContent-Type: application/json\r\n{headers}\r\n",
         body.len()
     );
     stream.write_all((head + body).as_bytes()).expect("sent");
@@ -243,20 +248,19 @@ fn a_send_that_is_killed_is_finished_by_retry() {
     assert_eq!((place.free("anne"), place.free("bob")), (70, 30));
 }
 
-/// A till: paid over HTTP while too few authorities run, killed, started again.
+/// A shop: paid over HTTP while too few authorities run, killed, started again.
 #[test]
 fn a_served_wallet_that_is_killed_finishes_its_payment_when_it_is_served_again() {
     let mut place = Place::new(100);
     place.start(0..2);
     place.of("anne", &["genesis"]);
     let bob = place.address("bob");
-    let token = place.text("token");
-    fs::write(&token, TOKEN).expect("written");
-    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("set");
+    let tokens = place.text("tokens.toml");
+    let token = add_token(&tokens, "owner", &["--right", "all"]);
     let address = format!("127.0.0.1:{}", free_ports(1).expect("a free port"));
     let anne = place.text("anne");
     let listen = ["--listen", &address, "--timeout", "1"];
-    let serve = [&["pay", "serve", "-w", &anne, "--token-file", &token], &listen[..]].concat();
+    let serve = [&["pay", "serve", "-w", &anne, "--tokens-file", &tokens], &listen[..]].concat();
     let start = || {
         let till = Process::start(&serve);
         wait_for("the wallet to serve", || TcpStream::connect(&address).ok());
@@ -264,7 +268,7 @@ fn a_served_wallet_that_is_killed_finishes_its_payment_when_it_is_served_again()
     };
     let till = start();
     let body = format!(r#"{{"to": "{bob}", "value": 30, "memo": "table 4"}}"#);
-    let key = "Idempotency-Key: till-1\r\n";
+    let key = &format!("Idempotency-Key: till-1\r\nAuthorization: Bearer {token}\r\n");
     let (status, open) = ask(&address, "POST", "/v1/payments", key, &body);
     assert_eq!((status, &open["state"]), (202, &"unfinished".into()));
     drop(till);
@@ -273,13 +277,89 @@ fn a_served_wallet_that_is_killed_finishes_its_payment_when_it_is_served_again()
     let _till = start();
     let path = format!("/v1/payments/{}", open["id"].as_str().expect("a name"));
     let paid = wait_for("the payment to be final", || {
-        let (status, payment) = ask(&address, "GET", &path, "", "");
+        let (status, payment) = ask_as(&token, &address, "GET", &path, "");
         (status == 200 && payment["state"] == "certified").then_some(payment)
     });
     let (status, again) = ask(&address, "POST", "/v1/payments", key, &body);
     assert_eq!((status, &again["id"]), (200, &paid["id"]));
-    assert_eq!(ask(&address, "GET", "/v1/balance", "", "").1["free"], 70);
+    assert_eq!(ask_as(&token, &address, "GET", "/v1/balance", "").1["free"], 70);
     let receipt = place.text("receipt.json");
     fs::write(&receipt, paid["receipt"].to_string()).expect("written");
     assert_eq!(place.of("bob", &["receive", &receipt])["added"], 30);
+}
+
+/// Makes a token for a user of a wallet.
+fn add_token(file: &str, name: &str, options: &[&str]) -> String {
+    let made = json(&[&["pay", "token", "add", file, name, "--json"], options].concat());
+    made["token"].as_str().expect("a token").to_owned()
+}
+
+/// A till asks, a customer pays by hand and brings the receipt without a token; refunds have a
+/// limit; a token that was removed is worth nothing after SIGHUP.
+#[test]
+fn a_till_is_paid_by_whoever_brings_the_receipt() {
+    let mut place = Place::new(1_000);
+    place.start(0..4);
+    place.of("anne", &["genesis"]);
+    let tokens = place.text("tokens.toml");
+    let till = add_token(&tokens, "till-1", &["--right", "request"]);
+    let limits = ["--right", "pay", "--payment-max", "20", "--day-max", "30"];
+    let refunds = add_token(&tokens, "refunds", &limits);
+    let address = format!("127.0.0.1:{}", free_ports(1).expect("a free port"));
+    let shop = place.text("bob");
+    let serve = ["pay", "serve", "-w", &shop, "--tokens-file", &tokens, "--listen", &address];
+    let start = || {
+        let serving = Process::start(&serve);
+        wait_for("the wallet to serve", || TcpStream::connect(&address).ok());
+        serving
+    };
+    let serving = start();
+    let body = r#"{"value": 300, "memo": "table 4"}"#;
+    let (status, request) = ask_as(&till, &address, "POST", "/v1/requests", body);
+    assert_eq!((status, &request["state"]), (201, &"open".into()));
+    let (status, refused) = ask_as(&till, &address, "GET", "/v1/balance", "");
+    assert!(status == 403 && refused["error"].to_string().contains("for 'request'"), "{refused}");
+
+    let file = place.text("request.json");
+    fs::write(&file, request["request"].to_string()).expect("written");
+    let receipt = place.text("paid.json");
+    place.of("anne", &["send", "--request", &file, "--receipt", &receipt]);
+    let receipt = fs::read_to_string(&receipt).expect("read");
+    let (status, taken) = ask_as("", &address, "POST", "/v1/receipts", &receipt);
+    assert_eq!((status, &taken["request"]), (200, &request["id"]), "{taken}");
+    let path = format!("/v1/requests/{}", request["id"].as_str().expect("a name"));
+    let (_, paid) = ask_as(&till, &address, "GET", &path, "");
+    assert_eq!(paid["state"], "paid");
+    assert_eq!(paid["paid"]["payer"], place.address("anne"));
+
+    let refund = |key: &str, value: u64| {
+        let to = place.address("anne");
+        let body = format!(r#"{{"to": "{to}", "value": {value}}}"#);
+        let headers = format!("Idempotency-Key: {key}\r\nAuthorization: Bearer {refunds}\r\n");
+        ask(&address, "POST", "/v1/payments", &headers, &body)
+    };
+    assert_eq!(refund("a", 20).1["by"], "refunds");
+    let (status, refused) = refund("b", 11);
+    assert!(status == 403 && refused["error"].to_string().contains("has paid 20"), "{refused}");
+
+    let removed = quorate(&["pay", "token", "remove", &tokens, "till-1"]);
+    assert!(removed.status.success(), "{}", stderr(&removed));
+    assert_eq!(ask_as(&till, &address, "GET", &path, "").0, 200, "it is not read again yet");
+    let process = Pid::from_child(&serving.0);
+    kill_process(process, Signal::HUP).expect("told");
+    wait_for("the token to be worth nothing", || {
+        (ask_as(&till, &address, "GET", &path, "").0 == 401).then_some(())
+    });
+
+    // What was paid counts after a restart, and the history says who ordered it.
+    drop(serving);
+    let serving = start();
+    let (status, refused) = refund("b", 11);
+    assert!(status == 403 && refused["error"].to_string().contains("has paid 20"), "{refused}");
+    drop(serving);
+    let history = place.of("bob", &["history"]);
+    assert_eq!(history[0]["memo"], request["request"]["memo"]);
+    assert_eq!(history[1]["by"], "refunds");
+    let listed = json(&["pay", "token", "list", &tokens, "--json"]);
+    assert_eq!(listed["tokens"][0]["day_max"], 30);
 }

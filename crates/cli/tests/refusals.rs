@@ -377,10 +377,10 @@ fn a_wallet_without_a_token_is_served_to_this_machine_alone() {
     for listen in ["0.0.0.0:0", "192.0.2.1:7500", "[::]:0"] {
         let serve = ["pay", "serve", "-w", "no-wallet", "--no-token", "--listen", listen];
         let said = refusal(&serve);
-        assert!(said.contains("--token-file") && said.contains(listen), "{said}");
+        assert!(said.contains("--tokens-file") && said.contains(listen), "{said}");
     }
     // On the loopback interface it goes on, to the wallet that is not there.
     let serve = ["pay", "serve", "-w", "no-wallet", "--no-token", "--listen", "127.0.0.1:0"];
     let said = refusal(&serve);
-    assert!(!said.contains("--token-file"), "{said}");
+    assert!(!said.contains("--tokens-file"), "{said}");
 }

@@ -424,6 +424,8 @@ pub enum Mutant {
     PayOpenBehindMark,
     /// Payments: an authority keeps a wallet's record for whoever sends it.
     PayKeepAnybodysRecord,
+    /// Payments: coins that a wallet had already pay a request of its once more.
+    PayRequestByKnownCoins,
     /// Windowed protocols: a primary that one member suspects is suspected by all.
     SuspicionOfOne,
     /// Windowed protocols: `f+1` members' suspicions shown to one member make it leave its view.

@@ -22,8 +22,10 @@ mod about;
 pub(crate) mod access;
 mod batch;
 pub(crate) mod failure;
+mod grants;
 mod keys;
 mod order;
+pub(crate) mod origin;
 pub(crate) mod parameters;
 mod receipts;
 pub(crate) mod server;
@@ -32,9 +34,11 @@ mod tests;
 mod token;
 mod tokens;
 
+pub use grants::{Grant, Rights, User};
+pub use origin::WebPages;
 pub use server::{Access, Gateway, GatewayConfig, GatewayError};
 pub use token::{Token, TokenError};
-pub use tokens::{Grant, Rights, TokensFile, User, Users};
+pub use tokens::{Granted, TokensFile, UserEntry, Users};
 
 use crate::KvClient;
 use access::Admission;
@@ -107,16 +111,16 @@ impl<S> Route<S> {
 }
 
 /// The pages of the gateway. With users, all but the status and the description ask for a token.
-pub fn router(client: KvClient, users: Option<Arc<Users>>, limits: RestLimits) -> Router {
-    let admission = Admission::new(users, &limits);
+pub fn router(client: KvClient, users: Option<Arc<Users<User>>>, limits: RestLimits) -> Router {
+    let admission = Admission::new(users, Arc::new(WebPages::Refused), &limits);
     pages(guarded_routes(), open_routes(), admission, Arc::new(Shared { client, limits }))
 }
 
 /// Routes of which some pass admission; any other path is refused in JSON.
-pub(crate) fn pages<S: Send + Sync + 'static>(
+pub(crate) fn pages<S: Send + Sync + 'static, U: UserEntry>(
     guarded: Vec<Route<S>>,
     open: Vec<Route<S>>,
-    admission: Arc<Admission>,
+    admission: Arc<Admission<U>>,
     shared: Arc<S>,
 ) -> Router {
     build(guarded)

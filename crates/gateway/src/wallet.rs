@@ -18,8 +18,10 @@
 //! * A caller's key names one payment: asked for again with the same content, it is the same
 //!   payment; with another, it is refused.
 //! * An issuer's serial number is stored with the transaction that uses it, and never used again.
+//! * Whoever orders payments under a name may have limits, which hold over restarts ([`Orderer`]).
 //! * A receipt is checked offline. What is known already changes nothing; what this wallet spent
 //!   does not come back.
+//! * ★ A [request](Request) is paid once, by coins that were not here before.
 //! * One process at a time ([`WalletError::InUse`]). ★ A book that is behind its mark is refused:
 //!   it does not know what was signed since. **Copies of a wallet must not be used side by side**:
 //!   nothing but the authorities would notice, and the coins that both spend are lost.
@@ -34,12 +36,15 @@
 mod backup;
 mod file;
 mod history;
+mod limits;
 mod mark;
 mod notes;
 mod payment;
 mod payment_files;
 mod recovery;
 mod regain;
+mod request;
+mod requests;
 pub mod rest;
 mod select;
 mod service;
@@ -50,12 +55,15 @@ mod view;
 
 pub use backup::Backup;
 pub use history::{HistoryLine, utc};
+pub use limits::{DAY_MS, Limits, Orderer};
 pub use payment::{Order, Payment, PaymentState, Purpose};
 pub use payment_files::{Evidence, PaymentFileError, PaymentReceipt, PaymentRequest};
 pub use recovery::Recovery;
 pub use regain::Regained;
+pub use request::{Request, RequestId, RequestPayment, RequestState, RequestTerms};
+pub use requests::{OPEN_REQUESTS_MAX, REQUEST_MEMO_BYTES_MAX, REQUEST_TIME_MAX};
 pub use service::{Authorities, PaymentService, PendingOutcome, PendingReply};
-pub use view::PaymentView;
+pub use view::{PaymentView, RequestPaymentView, RequestView};
 
 use file::RecordFile;
 use notes::Notes;
@@ -250,6 +258,40 @@ pub enum WalletError {
     /// A payment that is none of this wallet's.
     #[error("this wallet has no payment {0}")]
     NoPayment(TxId),
+    /// Whoever ordered it may not pay as much.
+    #[error(transparent)]
+    Limit(#[from] limits::LimitError),
+    /// A request that is none of this wallet's.
+    #[error("this wallet has no request {0}")]
+    NoRequest(RequestId),
+    /// The request is paid, cancelled, or too old.
+    #[error("request {id} is {state}: nothing was changed")]
+    NotOpen {
+        /// Name of the request.
+        id: RequestId,
+        /// State that keeps it from being changed.
+        state: RequestState,
+    },
+    /// Somebody has more requests made than anybody can pay.
+    #[error("{OPEN_REQUESTS_MAX} requests are open: cancel some, or wait until they expire")]
+    TooManyRequests,
+    /// A receipt that names no request of this wallet's.
+    #[error(
+        "the receipt pays no request of this wallet: its memo must be the one that the request asks for, to the letter. Whoever has a token for it can take it in all the same"
+    )]
+    PaysNoRequest,
+    /// A receipt of less than what is asked for.
+    #[error(
+        "the receipt brings {found} that this wallet does not have yet, and request {id} is for {needed}"
+    )]
+    PaysTooLittle {
+        /// Name of the request.
+        id: RequestId,
+        /// Value that is asked for, in the smallest unit.
+        needed: u64,
+        /// Value of the receipt's coins that are new here, in the smallest unit.
+        found: u128,
+    },
 }
 
 /// Value of a wallet's coins by their state, in the smallest unit.
@@ -276,6 +318,8 @@ pub struct Received {
     pub paid: Paid,
     /// Value that was new here, in the smallest unit; 0 where the receipt was known.
     pub added: u64,
+    /// Request of this wallet's that the receipt pays, now or before.
+    pub request: Option<RequestId>,
 }
 
 /// A wallet: its key, its network and its file.
@@ -366,6 +410,19 @@ impl Wallet {
     /// # Errors
     /// Why there is no such payment; nothing was stored then.
     pub fn begin(&mut self, order: &Order, key: Option<&str>) -> Result<&Payment, WalletError> {
+        self.begin_for(order, key, None)
+    }
+
+    /// As [`Wallet::begin`], for somebody whose name is stored with it and whose limits hold.
+    ///
+    /// # Errors
+    /// Why there is no such payment; nothing was stored then.
+    pub fn begin_for(
+        &mut self,
+        order: &Order,
+        key: Option<&str>,
+        by: Option<&Orderer>,
+    ) -> Result<&Payment, WalletError> {
         order.check().map_err(WalletError::Order)?;
         if let Some(key) = key {
             if key.is_empty() || key.len() > KEY_BYTES_MAX {
@@ -381,6 +438,9 @@ impl Wallet {
             let of = self.network.committee().size();
             return Err(WalletError::TooFewAuthorities { answered: 0, of });
         }
+        if let Some(by) = by {
+            self.check_limits(by, order)?;
+        }
         let transaction = self.build(order)?;
         transaction.check_form(&self.network)?;
         let id = transaction.id(self.network.id());
@@ -391,8 +451,11 @@ impl Wallet {
         {
             return Err(WalletError::Invalid(reason.clone()));
         }
-        let (order, key) = (order.clone(), key.map(str::to_owned));
-        self.write(Record::Begun { order, key, transaction, at_ms: unix_ms() })?;
+        let (order, key, at_ms) = (order.clone(), key.map(str::to_owned), unix_ms());
+        self.write(match by.map(|by| by.name.clone()) {
+            Some(by) => Record::BegunBy { by, order, key, transaction, at_ms },
+            None => Record::Begun { order, key, transaction, at_ms },
+        })?;
         self.payment(id)
     }
 
@@ -459,13 +522,23 @@ impl Wallet {
         if paid.payee != owner {
             return Err(WalletError::NotMine { payee: paid.payee, owner });
         }
-        let mut fresh = receipt.clone();
-        fresh.coins.retain(|coin| !self.state.knows(&coin.id));
-        let added = fresh.coins.iter().map(|coin| coin.output.value).sum();
-        if !fresh.coins.is_empty() {
-            self.write(Record::Received { receipt: fresh, at_ms: unix_ms() })?;
+        let coins: Vec<Coin> = self.fresh(receipt).cloned().collect();
+        let added = coins.iter().map(|coin| coin.output.value).sum();
+        if !coins.is_empty() {
+            let receipt = PayReceipt { coins, memo: receipt.memo.clone() };
+            self.write(Record::Received { receipt, at_ms: unix_ms() })?;
         }
-        Ok(Received { paid, added })
+        let memo = receipt.memo.as_ref();
+        let request = memo.and_then(|memo| self.state.requested_by(&memo.text));
+        let request = request.filter(|one| one.paid.as_ref().is_some_and(|by| by.tx == paid.tx));
+        let request = request.map(|request| request.id);
+        Ok(Received { paid, added, request })
+    }
+
+    /// Coins of a receipt that were not here before: what pays a request (★).
+    fn fresh<'a>(&'a self, receipt: &'a PayReceipt) -> impl Iterator<Item = &'a Coin> {
+        let is_left_out = mutants::active(Mutant::PayRequestByKnownCoins);
+        receipt.coins.iter().filter(move |coin| is_left_out || !self.state.knows(&coin.id))
     }
 
     /// Takes in what the network began with and this wallet owns; returns how much of it was new.
@@ -588,7 +661,7 @@ impl Wallet {
             return Err(WalletError::Order("it takes more than the 16 MiB of a wallet's record"));
         }
         let is_left_out = mutants::active(Mutant::PayShowUnstored);
-        if !(is_left_out && matches!(record, Record::Begun { .. })) {
+        if !(is_left_out && matches!(record, Record::Begun { .. } | Record::BegunBy { .. })) {
             self.file.append(&[content])?;
         }
         self.state.apply(record).expect("a record was made from this state");

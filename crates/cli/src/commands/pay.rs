@@ -11,6 +11,7 @@ mod run;
 mod send;
 mod serve;
 mod testnet;
+mod token;
 
 use crate::failure::CommandResult;
 use clap::{Args, Subcommand};
@@ -77,6 +78,8 @@ enum PayCommand {
     Restore(restore::Restore),
     /// Serve a wallet over HTTP, for tills and shops
     Serve(serve::Serve),
+    /// Add, list or remove users of a wallet that is served
+    Token(token::Token),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
     Bench(bench::Options),
 }
@@ -104,6 +107,7 @@ impl Options {
             PayCommand::Backup(options) => options.run(),
             PayCommand::Restore(options) => options.run(),
             PayCommand::Serve(options) => options.run(),
+            PayCommand::Token(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }
     }

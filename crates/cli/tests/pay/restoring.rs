@@ -1,6 +1,7 @@
 //! Wallets whose disk was lost, on real authorities.
 
 use super::*;
+use std::os::unix::fs::PermissionsExt;
 
 impl Place {
     /// Starts all authorities again, each on what it has on disk.

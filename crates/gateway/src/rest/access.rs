@@ -1,16 +1,14 @@
 //! Admission of requests: whose token they show, or that no web page sends them; their form; and
 //! the limits of concurrency.
 //!
-//! A browser sends what any page asks for, to this machine too. A page does not know the token, so
-//! where there is one it is enough. Where there is none, requests of pages are told by their
-//! `Origin`, and those of a page whose own name was made to mean this address (DNS rebinding) by a
-//! `Host` that is a name: nobody but a browser sends the first, and an address cannot be rebound.
+//! A page does not know the token, so where there is one it is enough; where there is none, no page
+//! is let in that could be a stranger's ([`WebPages`]).
 
 use super::RestLimits;
 use super::failure::Failure;
-use super::tokens::{Grant, Users};
+use super::origin::WebPages;
+use super::tokens::{Granted, UserEntry, Users};
 use axum::extract::{Request, State};
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -21,28 +19,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// Refuses a request that a web page may have sent.
-fn refuse_pages(headers: &HeaderMap) -> Result<(), Failure> {
-    if headers.contains_key(header::ORIGIN) {
-        return Err(Failure::of_a_page());
-    }
-    // Programs may leave it out; a browser never does.
-    match headers.get(header::HOST) {
-        Some(host) if !is_own_address(host) => Err(Failure::other_host()),
-        _ => Ok(()),
-    }
-}
-
-/// Tells whether a `Host` is an address, or the name that every system keeps for itself.
-fn is_own_address(host: &HeaderValue) -> bool {
-    let authority = Authority::try_from(host.as_bytes());
-    authority.is_ok_and(|authority| {
-        let host = authority.host();
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
-    })
-}
 
 /// Refuses a body that does not say it is JSON where JSON is taken: a web page can send any other
 /// kind without asking first (a "simple" request). Values of keys are not JSON, and come by PUT,
@@ -65,8 +41,9 @@ enum Sender {
 }
 
 /// Admission control: who is let in, and the number of requests under way.
-pub(crate) struct Admission {
-    users: Option<Arc<Users>>,
+pub(crate) struct Admission<U: UserEntry> {
+    users: Option<Arc<Users<U>>>,
+    web_pages: Arc<WebPages>,
     requests_max: usize,
     places: Mutex<Places>,
 }
@@ -79,21 +56,32 @@ struct Places {
 
 /// Place of a request; given back when dropped.
 struct Place<'a> {
-    admission: &'a Admission,
+    places: &'a Mutex<Places>,
     sender: Option<Sender>,
 }
 
-impl Admission {
-    pub(crate) fn new(users: Option<Arc<Users>>, limits: &RestLimits) -> Arc<Self> {
+impl<U: UserEntry> Admission<U> {
+    /// Everybody is let in where there are no users, but for web pages other than these.
+    pub(crate) fn new(
+        users: Option<Arc<Users<U>>>,
+        web_pages: Arc<WebPages>,
+        limits: &RestLimits,
+    ) -> Arc<Self> {
         let requests_max = limits.requests_max.max(1);
-        Arc::new(Self { users, requests_max, places: Mutex::default() })
+        Arc::new(Self { users, web_pages, requests_max, places: Mutex::default() })
     }
 
-    fn grant(&self, headers: &HeaderMap) -> Result<Arc<Grant>, Failure> {
-        match &self.users {
-            Some(users) => users.shown_by(headers).ok_or_else(Failure::no_token),
-            None => refuse_pages(headers).map(|()| Arc::new(Grant::everything())),
-        }
+    fn grant(&self, headers: &HeaderMap) -> Result<Arc<U::Grant>, Failure> {
+        let Some(users) = &self.users else {
+            self.web_pages.check(headers)?;
+            return Ok(Arc::new(U::Grant::everything()));
+        };
+        let granted = if headers.contains_key(header::AUTHORIZATION) {
+            users.shown_by(headers)
+        } else {
+            U::Grant::guest().map(Arc::new)
+        };
+        granted.ok_or_else(Failure::no_token)
     }
 
     /// Takes a place for a request of this sender. This machine's, without a name, are not counted
@@ -113,13 +101,13 @@ impl Admission {
         }
         *taken += 1;
         drop(places);
-        Ok(Place { admission: self, sender })
+        Ok(Place { places: &self.places, sender })
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut places = self.admission.places.lock();
+        let mut places = self.places.lock();
         places.taken -= 1;
         if let Some(sender) = self.sender.take()
             && let Entry::Occupied(mut share) = places.shares.entry(sender)
@@ -134,8 +122,8 @@ impl Drop for Place<'_> {
 
 /// Lets a request through that shows a token, or where there is none that no web page sent, while
 /// there are not too many; its handler finds what its sender may do.
-pub(crate) async fn guard(
-    State(admission): State<Arc<Admission>>,
+pub(crate) async fn guard<U: UserEntry>(
+    State(admission): State<Arc<Admission<U>>>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
@@ -153,27 +141,14 @@ pub(crate) async fn guard(
 
 #[cfg(test)]
 mod tests {
-    use super::{Admission, Sender, is_own_address};
-    use crate::rest::RestLimits;
-    use axum::http::HeaderValue;
-
-    #[test]
-    fn a_host_is_an_address_or_this_machine() {
-        let is_own = |host: &str| is_own_address(&HeaderValue::from_str(host).expect("a value"));
-        for own in ["127.0.0.1", "127.0.0.1:9200", "[::1]:9200", "10.1.2.3", "localhost:80"] {
-            assert!(is_own(own), "{own}");
-        }
-        for other in
-            ["", "kv.example", "127.0.0.1.example:9200", "localhost.example", "[::1", "a@b"]
-        {
-            assert!(!is_own(other), "{other}");
-        }
-    }
+    use super::{Admission, Sender};
+    use crate::rest::{RestLimits, User, WebPages};
+    use std::sync::Arc;
 
     #[test]
     fn one_sender_leaves_places_for_others() {
         let limits = RestLimits { requests_max: 16, ..RestLimits::default() };
-        let admission = Admission::new(None, &limits);
+        let admission = Admission::<User>::new(None, Arc::new(WebPages::Refused), &limits);
         let user = |name: &str| Some(Sender::User(name.to_owned()));
         let mut places = Vec::new();
         let refused = loop {

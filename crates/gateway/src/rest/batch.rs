@@ -2,9 +2,9 @@
 
 use super::Shared;
 use super::failure::Failure;
+use super::grants::Grant;
 use super::order::{self, Proof};
 use super::parameters::{Parameters, body};
-use super::tokens::Grant;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};

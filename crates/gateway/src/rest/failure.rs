@@ -58,20 +58,6 @@ impl Failure {
         Self::new(StatusCode::UNAUTHORIZED, error)
     }
 
-    /// A request from a web page, to a gateway that would let the page in as it lets in everybody.
-    pub(crate) fn of_a_page() -> Self {
-        let error = "this gateway has no token, so it takes nothing from web pages: give it one, or \
-                     leave out 'Origin'";
-        Self::new(StatusCode::FORBIDDEN, error)
-    }
-
-    /// A request to a name, which whoever owns the name can make mean any address.
-    pub(crate) fn other_host() -> Self {
-        let error = "this gateway has no token, so it is spoken to by its address: 'Host' must be an \
-                     IP address or localhost, or give it a token";
-        Self::new(StatusCode::FORBIDDEN, error)
-    }
-
     /// The committee's answers do not fit the question.
     pub(crate) fn other_answer() -> Self {
         OutcomeError::Undecodable.into()

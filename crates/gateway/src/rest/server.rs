@@ -1,6 +1,6 @@
 //! The gateway on its own threads, behind a listening socket.
 
-use super::{RestLimits, Token, TokenError, Users, router};
+use super::{RestLimits, Token, TokenError, User, Users, router};
 use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use prometheus_client::metrics::counter::Counter;
@@ -37,7 +37,7 @@ impl Access {
     ///
     /// # Errors
     /// When it is refused.
-    pub fn load(&self) -> Result<Option<Arc<Users>>, TokenError> {
+    pub fn load(&self) -> Result<Option<Arc<Users<User>>>, TokenError> {
         match self {
             Self::Open => Ok(None),
             Self::Token(path) => Token::read(path).map(|token| Some(Arc::new(token.into()))),
@@ -185,7 +185,7 @@ impl Drop for Gateway {
 /// Has users and certificate read again when the process is told to.
 fn reload(
     runtime: &Runtime,
-    users: Option<Arc<Users>>,
+    users: Option<Arc<Users<User>>>,
     rules: &DoorRules,
 ) -> Result<(), GatewayError> {
     let _inside = runtime.enter();

@@ -1,85 +1,79 @@
-//! Users of the key-value gateway: whose token may read or write which keys.
+//! Users of a gateway, each with a token and rights of its own, and the file that lists them.
 //!
-//! Every operation and every read passes [`Grant::allows`], which is the one place where rights are
-//! decided. A file of users holds hashes of tokens that are 32 random bytes each: whoever reads it
-//! cannot show one.
+//! What a user may do is the gateway's own: the [key-value store](super::grants)'s, or a
+//! [wallet](crate::wallet::rest)'s. A file of users holds hashes of tokens that are 32 random bytes
+//! each: whoever reads it cannot show one.
 
-use super::failure::Failure;
 use super::token::{Token, TokenError, refuse_shared};
 use arc_swap::ArcSwap;
-use axum::http::{HeaderMap, StatusCode};
-use bytes::Bytes;
+use axum::http::HeaderMap;
 use quorate_crypto::{Digest, hash_keyed};
-use quorate_ledger::kv::{Operation, Scan, Step};
 use quorate_node::testnet::system_random;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
-/// Things that a user may do with the keys of its prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rights {
-    /// Read values and scan keys, and change nothing.
-    Read,
-    /// Read and change them.
-    Write,
+/// Things that the owner of a token may do at a gateway.
+pub trait Granted: fmt::Debug + Send + Sync + Sized + 'static {
+    /// Everything: for whoever has a gateway's one token, or is let in without.
+    fn everything() -> Self;
+
+    /// Things that whoever shows no token may do where there are tokens; `None` for nothing.
+    fn guest() -> Option<Self>;
+
+    /// The user's name; empty for whoever has none.
+    fn name(&self) -> &str;
 }
 
-impl fmt::Display for Rights {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        })
-    }
-}
+/// A user of a gateway, as its file states it.
+pub trait UserEntry:
+    Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// Things that the user may do.
+    type Grant: Granted;
 
-impl FromStr for Rights {
-    type Err = String;
+    /// A name for people and limits.
+    fn name(&self) -> &str;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "read" => Ok(Self::Read),
-            "write" => Ok(Self::Write),
-            other => Err(format!("'{other}' is none of 'read' and 'write'")),
-        }
-    }
+    /// BLAKE3 of the token, 64 hexadecimal digits.
+    fn hash(&self) -> &str;
+
+    /// Checks what is this gateway's own of the entry.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    fn check(&self) -> Result<(), String>;
+
+    /// Rights of whoever shows the token, by an entry that was checked.
+    fn grant(self) -> Self::Grant;
 }
 
 /// A file of users.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokensFile {
-    /// The users, each with a name and a token of its own.
-    #[serde(default)]
-    pub tokens: Vec<User>,
-}
-
-/// A user, as the file states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct User {
-    /// A name for people and limits.
-    pub name: String,
-    /// BLAKE3 of the token, 64 hexadecimal digits.
-    pub hash: String,
-    /// Things that it may do.
-    pub rights: Rights,
-    /// Beginning of every key that it may touch, as text; empty for all keys.
-    #[serde(default)]
-    pub prefix: String,
+pub struct TokensFile<U> {
+    /// The users, each with a name and a token of its own.
+    #[serde(default = "Vec::new")]
+    pub tokens: Vec<U>,
 }
 
-impl TokensFile {
+impl<U> Default for TokensFile<U> {
+    fn default() -> Self {
+        Self { tokens: Vec::new() }
+    }
+}
+
+impl<U> TokensFile<U> {
     /// Longest file of users that is read, in bytes.
     pub const BYTES_MAX: u64 = 4 << 20;
+}
 
+impl<U: UserEntry> TokensFile<U> {
     /// Reads a file of users.
     ///
     /// # Errors
@@ -108,11 +102,12 @@ impl TokensFile {
     ///
     /// # Errors
     /// What is wrong with the list: a name that is empty or another's, a hash that is none or
-    /// another's.
+    /// another's, rights that are none.
     pub fn digests(&self) -> Result<Vec<Digest>, String> {
         let (mut names, mut owners) = (BTreeSet::new(), BTreeMap::new());
         let mut digests = Vec::with_capacity(self.tokens.len());
-        for (index, User { name, hash, .. }) in self.tokens.iter().enumerate() {
+        for (index, user) in self.tokens.iter().enumerate() {
+            let (name, hash) = (user.name(), user.hash());
             if name.trim().is_empty() {
                 return Err(format!("user {} has no name", index + 1));
             }
@@ -124,122 +119,39 @@ impl TokensFile {
             if let Some(other) = owners.insert(digest, name) {
                 return Err(format!("'{other}' and '{name}' have the same token"));
             }
+            user.check().map_err(|problem| format!("'{name}': {problem}"))?;
             digests.push(digest);
         }
         Ok(digests)
     }
 
     /// Grants of a file that was checked as it was read.
-    fn grants(self) -> Vec<(Digest, Arc<Grant>)> {
+    fn grants(self) -> Vec<(Digest, Arc<U::Grant>)> {
         let digests = self.digests().expect("it was checked");
-        let grant = |User { name, rights, prefix, .. }| Arc::new(Grant { name, rights, prefix });
-        digests.into_iter().zip(self.tokens.into_iter().map(grant)).collect()
+        let grants = self.tokens.into_iter().map(|user| Arc::new(user.grant()));
+        digests.into_iter().zip(grants).collect()
     }
-}
-
-/// Things that the owner of a token may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    name: String,
-    rights: Rights,
-    prefix: String,
-}
-
-impl Grant {
-    /// Of whoever has a gateway's one token, or is let in without.
-    #[must_use]
-    pub fn everything() -> Self {
-        Self { name: String::new(), rights: Rights::Write, prefix: String::new() }
-    }
-
-    /// The user's name; empty for whoever may do everything without one.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Decides whether the user may do this.
-    pub(super) fn allows(&self, operation: &Operation) -> Result<(), Failure> {
-        match operation {
-            Operation::Step(step) => self.allows_step(step),
-            Operation::Batch(steps) => steps.iter().try_for_each(|step| self.allows_step(step)),
-            Operation::Scan(scan) => self.allows_scan(scan),
-        }
-    }
-
-    /// Decides whether the user may be shown a receipt: it has operations of others that shared the
-    /// request, and so keys and values of all of them.
-    pub(super) fn allows_receipt(&self, is_wanted: bool) -> Result<(), Failure> {
-        if is_wanted && !self.prefix.is_empty() {
-            return Err(self.refusal("a receipt shows operations of others: ask without it"));
-        }
-        Ok(())
-    }
-
-    fn allows_step(&self, step: &Step) -> Result<(), Failure> {
-        let (key, changes) = match step {
-            Step::Get { key } => (key, false),
-            Step::Put { key, .. } | Step::Delete { key } | Step::CompareAndSwap { key, .. } => {
-                (key, true)
-            }
-        };
-        if !key.starts_with(self.prefix.as_bytes()) {
-            return Err(self.refusal("this key does not begin with it"));
-        }
-        if changes && self.rights == Rights::Read {
-            return Err(self.refusal("nothing may be changed with it"));
-        }
-        Ok(())
-    }
-
-    fn allows_scan(&self, scan: &Scan) -> Result<(), Failure> {
-        if self.prefix.is_empty() {
-            return Ok(());
-        }
-        let end = end_of(&self.prefix);
-        let ends = scan.to.as_ref().is_some_and(|to| *to <= end);
-        if scan.from.starts_with(self.prefix.as_bytes()) && ends {
-            return Ok(());
-        }
-        let (from, to) = (hex::encode(&self.prefix), hex::encode(&end));
-        Err(self.refusal(&format!("ask for keys within from={from}&to={to}")))
-    }
-
-    fn refusal(&self, reason: &str) -> Failure {
-        let Self { name, rights, prefix } = self;
-        let error = format!(
-            "the token of '{name}' is for '{rights}' on keys that begin with '{prefix}': {reason}"
-        );
-        Failure::new(StatusCode::FORBIDDEN, error)
-    }
-}
-
-/// First key beyond all that begin with a prefix. No byte of a text is the highest.
-fn end_of(prefix: &str) -> Bytes {
-    let mut end = prefix.as_bytes().to_vec();
-    end.last_mut().into_iter().for_each(|last| *last += 1);
-    end.into()
 }
 
 /// Everybody who is let in.
 #[derive(Debug)]
-pub struct Users {
+pub struct Users<U: UserEntry> {
     /// File that they come from, unless there is one token for everything.
     path: Option<PathBuf>,
     /// Grants by what [`Users::blinded`] makes of a token's hash.
-    grants: ArcSwap<BTreeMap<Digest, Arc<Grant>>>,
+    grants: ArcSwap<BTreeMap<Digest, Arc<U::Grant>>>,
     blind: [u8; 32],
 }
 
-impl From<Token> for Users {
+impl<U: UserEntry> From<Token> for Users<U> {
     fn from(token: Token) -> Self {
         let users = Self::nobody(None);
-        users.replace(vec![(token.hash(), Arc::new(Grant::everything()))]);
+        users.replace(vec![(token.hash(), Arc::new(U::Grant::everything()))]);
         users
     }
 }
 
-impl Users {
+impl<U: UserEntry> Users<U> {
     /// Reads a file of users.
     ///
     /// # Errors
@@ -256,7 +168,7 @@ impl Users {
         Self { path, grants: ArcSwap::default(), blind }
     }
 
-    fn replace(&self, grants: Vec<(Digest, Arc<Grant>)>) {
+    fn replace(&self, grants: Vec<(Digest, Arc<U::Grant>)>) {
         let blinded = grants.into_iter().map(|(hash, grant)| (self.blinded(&hash), grant));
         self.grants.store(Arc::new(blinded.collect()));
     }
@@ -273,13 +185,13 @@ impl Users {
     /// When it is refused: the former users stay.
     pub fn reload(&self) -> Result<usize, TokenError> {
         if let Some(path) = &self.path {
-            self.replace(TokensFile::load(path)?.grants());
+            self.replace(TokensFile::<U>::load(path)?.grants());
         }
         Ok(self.grants.load().len())
     }
 
     /// Grant of whoever sends these headers.
-    pub(super) fn shown_by(&self, headers: &HeaderMap) -> Option<Arc<Grant>> {
+    pub(super) fn shown_by(&self, headers: &HeaderMap) -> Option<Arc<U::Grant>> {
         let shown = Token::shown_by(headers)?;
         self.grants.load().get(&self.blinded(&shown)).cloned()
     }
@@ -287,64 +199,9 @@ impl Users {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::Users;
+    use crate::rest::grants::User;
     use quorate_crypto::hash;
-
-    fn grant(rights: Rights, prefix: &'static str) -> Grant {
-        Grant { name: "till".to_owned(), rights, prefix: prefix.to_owned() }
-    }
-
-    fn scan(from: &'static str, to: Option<&'static str>) -> Operation {
-        Operation::Scan(Scan { from: from.into(), to: to.map(Bytes::from), limit: 1 })
-    }
-
-    #[test]
-    fn who_may_read_changes_nothing_and_both_stay_within_their_prefix() {
-        let steps = [
-            (Step::get("a/1"), true),
-            (Step::put("a/1", "v"), false),
-            (Step::delete("a/1"), false),
-            (Step::compare_and_swap("a/1", None, Some("v".into())), false),
-        ];
-        for (step, reads) in steps {
-            let one = Operation::Step(step.clone());
-            let both = Operation::batch([Step::get("a/0"), step]);
-            for operation in [one, both] {
-                assert_eq!(grant(Rights::Read, "a/").allows(&operation).is_ok(), reads);
-                assert!(grant(Rights::Write, "a/").allows(&operation).is_ok());
-                assert!(Grant::everything().allows(&operation).is_ok());
-                let refused = grant(Rights::Write, "b/").allows(&operation).expect_err("another's");
-                assert_eq!(refused.status, StatusCode::FORBIDDEN);
-            }
-        }
-        let mixed = Operation::batch([Step::get("a/1"), Step::get("b/1")]);
-        assert!(grant(Rights::Write, "a/").allows(&mixed).is_err());
-    }
-
-    #[test]
-    fn a_scan_stays_within_the_prefix() {
-        let user = grant(Rights::Read, "a/");
-        for (operation, allowed) in [
-            (scan("a/", Some("a0")), true),
-            (scan("a/5", Some("a/7")), true),
-            (scan("a/", None), false),
-            (scan("", Some("a0")), false),
-            (scan("a/", Some("a1")), false),
-        ] {
-            assert_eq!(user.allows(&operation).is_ok(), allowed, "{operation:?}");
-        }
-        let refused = user.allows(&scan("", None)).expect_err("too wide");
-        assert!(refused.error.contains("from=612f&to=6130"), "{}", refused.error);
-        assert!(grant(Rights::Read, "").allows(&scan("", None)).is_ok());
-        assert_eq!(end_of("ä"), Bytes::from_static(&[0xc3, 0xa5]));
-    }
-
-    #[test]
-    fn a_receipt_is_for_whoever_may_see_all_keys() {
-        assert!(grant(Rights::Write, "a/").allows_receipt(true).is_err());
-        assert!(grant(Rights::Write, "a/").allows_receipt(false).is_ok());
-        assert!(grant(Rights::Read, "").allows_receipt(true).is_ok());
-    }
 
     #[test]
     fn a_file_of_users_is_refused_where_it_is_wrong() {
@@ -359,7 +216,7 @@ mod tests {
             std::fs::write(&path, text).expect("written");
             let mode = std::fs::Permissions::from_mode(0o600);
             std::fs::set_permissions(&path, mode).expect("set");
-            Users::load(&path).map_err(|error| error.to_string())
+            Users::<User>::load(&path).map_err(|error| error.to_string())
         };
         assert_eq!(load(user("a", &digest)).expect("a user").grants.load().len(), 1);
         let twice = load(user("a", &digest) + &user("a", &digest)).expect_err("twice");

@@ -6,7 +6,7 @@ use quorate_crypto::IdentityKey;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-const HEAD: &str = "time,direction,kind,value,counterparty,transaction,memo,state,ended,key\n";
+const HEAD: &str = "time,direction,kind,value,counterparty,transaction,memo,state,ended,key,by\n";
 
 /// A line of the history, in plain fields. Times are in milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -31,6 +31,8 @@ pub struct HistoryLine {
     pub ended_ms: Option<u64>,
     /// The caller's name for a payment.
     pub key: Option<String>,
+    /// Name of whoever ordered a payment, where there are names.
+    pub by: Option<String>,
 }
 
 impl Wallet {
@@ -57,7 +59,7 @@ impl Wallet {
 }
 
 impl HistoryLine {
-    fn fields(self) -> [String; 10] {
+    fn fields(self) -> [String; 11] {
         [
             utc(self.at_ms),
             self.direction.to_owned(),
@@ -69,6 +71,7 @@ impl HistoryLine {
             self.state.to_owned(),
             self.ended_ms.map(utc).unwrap_or_default(),
             self.key.unwrap_or_default(),
+            self.by.unwrap_or_default(),
         ]
     }
 }
@@ -85,6 +88,7 @@ fn of_incoming(incoming: &Incoming) -> HistoryLine {
         state: "certified",
         ended_ms: Some(incoming.at_ms),
         key: None,
+        by: None,
     }
 }
 
@@ -106,6 +110,7 @@ fn of_payment(payment: &Payment, owner: IdentityKey) -> HistoryLine {
         state: payment.state.name(),
         ended_ms: payment.state.ended_ms(),
         key: payment.key.clone(),
+        by: payment.by.clone(),
     }
 }
 

@@ -65,6 +65,8 @@ pub struct Payment {
     pub order: Order,
     /// The caller's name for it: the same one never begins a second payment.
     pub key: Option<String>,
+    /// Name of whoever ordered it, where there are names.
+    pub by: Option<String>,
     /// Transaction to show to authorities, always the same bytes.
     pub transaction: Arc<Transaction>,
     /// Time at which it began, in milliseconds since the Unix epoch.

@@ -153,7 +153,7 @@ impl PaymentService {
             else {
                 return None;
             };
-            let last = records.last().and_then(|record| record.name(self.network()));
+            let last = records.last().and_then(|record| record.name(&self.network()));
             all.extend(records);
             // One that does not come on lies.
             if !more || last <= after {

@@ -1,7 +1,7 @@
 //! Service of a wallet: payments go to the authorities in the background, and callers wait for
 //! their outcomes.
 
-use super::{Order, Payment, PaymentState, Wallet, WalletError};
+use super::{Order, Orderer, Payment, PaymentState, Wallet, WalletError};
 use parking_lot::Mutex;
 use quorate_node::NodeError;
 use quorate_node::payments::PayClient;
@@ -44,8 +44,8 @@ impl Authorities for PayClient {
 
 /// A wallet with its connections to the authorities. Shared; to be used inside a tokio runtime.
 pub struct PaymentService {
-    wallet: Mutex<Wallet>,
     network: Arc<Network>,
+    wallet: Mutex<Wallet>,
     authorities: Arc<dyn Authorities>,
     /// Payments under way. The sender goes when the outcome is stored, or could not be.
     under_way: Mutex<BTreeMap<TxId, watch::Receiver<()>>>,
@@ -57,11 +57,13 @@ impl PaymentService {
     pub fn new(wallet: Wallet, authorities: Arc<dyn Authorities>) -> Arc<Self> {
         let network = Arc::clone(wallet.network());
         let (wallet, under_way) = (Mutex::new(wallet), Mutex::default());
-        Arc::new(Self { wallet, network, authorities, under_way })
+        Arc::new(Self { network, wallet, authorities, under_way })
     }
 
-    pub(super) fn network(&self) -> &Network {
-        &self.network
+    /// Network that the wallet pays in.
+    #[must_use]
+    pub fn network(&self) -> Arc<Network> {
+        Arc::clone(&self.network)
     }
 
     pub(super) fn authorities(&self) -> &dyn Authorities {
@@ -112,8 +114,24 @@ impl PaymentService {
         key: Option<String>,
         timeout: Duration,
     ) -> Result<Payment, WalletError> {
+        self.pay_for(order, key, None, timeout).await
+    }
+
+    /// As [`PaymentService::pay`], for somebody with a name and perhaps limits.
+    ///
+    /// # Errors
+    /// As [`Wallet::begin_for`]; and when the outcome could not be stored.
+    pub async fn pay_for(
+        self: &Arc<Self>,
+        order: Order,
+        key: Option<String>,
+        by: Option<Orderer>,
+        timeout: Duration,
+    ) -> Result<Payment, WalletError> {
         self.recover(timeout).await?;
-        let begin = move |wallet: &mut Wallet| wallet.begin(&order, key.as_deref()).cloned();
+        let begin = move |wallet: &mut Wallet| {
+            wallet.begin_for(&order, key.as_deref(), by.as_ref()).cloned()
+        };
         let payment = self.with_blocking(begin).await?;
         let (payment, stored) =
             tokio::join!(self.settle(payment.id, timeout), self.store_receipts(timeout));

@@ -5,6 +5,7 @@
 
 use super::notes::ReceivedNote;
 use super::payment::{Entry, Incoming, Order, Payment, PaymentState};
+use super::request::{Request, RequestId, RequestPayment, RequestTerms, reference};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
@@ -40,6 +41,12 @@ pub(super) enum Record {
     Asked { free: Vec<OutputId>, taken: Vec<(OutputId, TxId)>, at_ms: u64 },
     /// Receipts of these transactions are recorded with a quorum of authorities.
     Stored(Vec<TxId>),
+    /// As [`Record::Begun`], with the name of whoever ordered it.
+    BegunBy { by: String, order: Order, key: Option<String>, transaction: Transaction, at_ms: u64 },
+    /// A request for payment is made. What pays it is a [`Record::Received`].
+    Requested { id: RequestId, terms: RequestTerms },
+    /// A request is cancelled.
+    Cancelled { id: RequestId, at_ms: u64 },
 }
 
 /// A coin that was not spent, as far as this wallet knows.
@@ -78,6 +85,7 @@ impl Hold {
 
 /// A payment that begins, or that began before the book was made again.
 struct Begin {
+    by: Option<String>,
     order: Order,
     key: Option<String>,
     transaction: Transaction,
@@ -97,6 +105,8 @@ pub(super) struct WalletState {
     pub(super) entries: Vec<Entry>,
     payments: BTreeMap<TxId, usize>,
     keys: BTreeMap<String, TxId>,
+    requests: Vec<Request>,
+    request_ids: BTreeMap<RequestId, usize>,
     /// The number of the next issue.
     pub(super) serial_next: u64,
     /// True once the book was made again.
@@ -123,16 +133,37 @@ impl WalletState {
             Record::Network(_) => return Err("it names its network twice"),
             Record::Received { receipt, at_ms } => self.receive(receipt, at_ms),
             Record::Begun { order, key, transaction, at_ms } => {
-                return self.begin(Begin { order, key, transaction, at_ms, is_regained: false });
+                let begin = Begin { by: None, order, key, transaction, at_ms, is_regained: false };
+                return self.begin(begin);
+            }
+            Record::BegunBy { by, order, key, transaction, at_ms } => {
+                let by = Some(by);
+                return self.begin(Begin {
+                    by,
+                    order,
+                    key,
+                    transaction,
+                    at_ms,
+                    is_regained: false,
+                });
             }
             Record::Regained { order, key, transaction, at_ms } => {
-                return self.begin(Begin { order, key, transaction, at_ms, is_regained: true });
+                return self.begin(Begin {
+                    by: None,
+                    order,
+                    key,
+                    transaction,
+                    at_ms,
+                    is_regained: true,
+                });
             }
             Record::Restored { at_ms } => self.restore(at_ms),
             Record::Recovered { .. } => self.is_recovery_due = false,
             Record::Asked { free, taken, .. } => self.learn(&free, &taken),
             Record::Stored(receipts) => self.unstored.retain(|tx| !receipts.contains(tx)),
             Record::Ended { tx, outcome, at_ms } => return self.end(tx, outcome, at_ms),
+            Record::Requested { id, terms } => return self.request_payment(id, terms),
+            Record::Cancelled { id, at_ms } => return self.cancel(id, at_ms),
         }
         Ok(())
     }
@@ -206,12 +237,51 @@ impl WalletState {
             memo: receipt.memo,
             at_ms,
         };
+        self.settle_request(&incoming);
         if first.origin != Origin::Genesis {
             self.unstored.insert(incoming.tx);
         }
         self.entries.push(Entry::Incoming(incoming));
         let hold = if self.is_restored { Hold::Unasked } else { Hold::Free };
         self.add(receipt.coins, hold);
+    }
+
+    /// Notes that a request is paid, by coins of which all are new here (★).
+    fn settle_request(&mut self, incoming: &Incoming) {
+        let memo = incoming.memo.as_ref().map_or("", |memo| &memo.text);
+        let Some(id) = self.requested_by(memo).map(|request| request.id) else { return };
+        let request = &mut self.requests[self.request_ids[&id]];
+        if request.paid.is_none() && incoming.value >= request.terms.value {
+            let Incoming { tx, payer, value, at_ms, .. } = *incoming;
+            request.paid = Some(RequestPayment { tx, payer, value, at_ms });
+        }
+    }
+
+    /// Request whose memo this is, to the letter.
+    pub(super) fn requested_by(&self, memo: &str) -> Option<&Request> {
+        self.request(reference(memo)?).filter(|request| request.text() == memo)
+    }
+
+    pub(super) fn request(&self, id: RequestId) -> Option<&Request> {
+        self.request_ids.get(&id).map(|at| &self.requests[*at])
+    }
+
+    pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter()
+    }
+
+    fn request_payment(&mut self, id: RequestId, terms: RequestTerms) -> Result<(), &'static str> {
+        if self.request_ids.insert(id, self.requests.len()).is_some() {
+            return Err("two requests have one name");
+        }
+        self.requests.push(Request { id, terms, paid: None, cancelled_ms: None });
+        Ok(())
+    }
+
+    fn cancel(&mut self, id: RequestId, at_ms: u64) -> Result<(), &'static str> {
+        let at = *self.request_ids.get(&id).ok_or("a request is cancelled that was not made")?;
+        self.requests[at].cancelled_ms = Some(at_ms);
+        Ok(())
     }
 
     fn add(&mut self, coins: Vec<Coin>, hold: Hold) {
@@ -245,7 +315,7 @@ impl WalletState {
     }
 
     fn begin(&mut self, begin: Begin) -> Result<(), &'static str> {
-        let Begin { order, key, transaction, at_ms, is_regained } = begin;
+        let Begin { by, order, key, transaction, at_ms, is_regained } = begin;
         let network = self.network.ok_or("it has a payment before its network")?;
         let tx = transaction.id(network);
         if let Source::Issue { serial } = transaction.source {
@@ -268,7 +338,7 @@ impl WalletState {
         self.payments.insert(tx, self.entries.len());
         let state = PaymentState::Begun;
         let transaction = Arc::new(transaction);
-        let payment = Payment { id: tx, order, key, transaction, begun_ms: at_ms, state };
+        let payment = Payment { id: tx, order, key, by, transaction, begun_ms: at_ms, state };
         self.entries.push(Entry::Payment(Box::new(payment)));
         Ok(())
     }

@@ -1,4 +1,5 @@
 pub(crate) mod network;
+mod requests;
 mod restoring;
 
 use super::{
@@ -332,7 +333,7 @@ fn the_table_for_auditors_has_a_line_for_everything() {
     assert!(lines[2].contains(&format!(",out,pay,30,{},", key(BOB))), "{table}");
     assert!(lines[2].contains(",\"'=HYPERLINK(\"\"x\"\"), please\",certified,20"), "{table}");
     assert!(
-        lines[3].contains(",out,redeem,20,") && lines[3].ends_with(",,unfinished,,"),
+        lines[3].contains(",out,redeem,20,") && lines[3].ends_with(",,unfinished,,,"),
         "{table}"
     );
 }

@@ -1,6 +1,9 @@
-//! A payment in plain fields, for programs.
+//! Payments and requests in plain fields, for programs.
 
-use super::{Evidence, Payment, PaymentReceipt, PaymentState, Wallet};
+use super::{
+    Evidence, Payment, PaymentReceipt, PaymentRequest, PaymentState, Request, RequestState, Wallet,
+};
+use quorate_node::unix_ms;
 use serde::Serialize;
 
 /// A payment and what is to be shown of it. Times are in milliseconds since the Unix epoch.
@@ -18,6 +21,8 @@ pub struct PaymentView {
     pub memo: Option<String>,
     /// The caller's name for it.
     pub key: Option<String>,
+    /// Name of whoever ordered it, where there are names.
+    pub by: Option<String>,
     /// `unfinished`, `certified`, `refused`, `conflicting` or `released`.
     pub state: &'static str,
     /// Time at which it began, in milliseconds since the Unix epoch.
@@ -30,6 +35,44 @@ pub struct PaymentView {
     pub receipt: Option<PaymentReceipt>,
     /// Evidence that this wallet's key signed two transactions over one coin.
     pub evidence: Option<Evidence>,
+}
+
+/// A request in plain fields, for programs. Times are in milliseconds since the Unix epoch.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestView {
+    /// Its name, in hexadecimal.
+    pub id: String,
+    /// Value to be paid, in the smallest unit.
+    pub value: u64,
+    /// Memo, without the reference.
+    pub memo: Option<String>,
+    /// Name of whoever made it.
+    pub by: Option<String>,
+    /// `open`, `paid`, `expired` or `cancelled`.
+    pub state: RequestState,
+    /// Time at which it was made.
+    pub made_ms: u64,
+    /// Time from which it is not open any more.
+    pub expires_ms: u64,
+    /// Time at which it was cancelled.
+    pub cancelled_ms: Option<u64>,
+    /// Payment of it, once there is one.
+    pub paid: Option<RequestPaymentView>,
+    /// File for the payer's wallet.
+    pub request: PaymentRequest,
+}
+
+/// Payment of a request in plain fields.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestPaymentView {
+    /// Identifier of the transaction, in hexadecimal.
+    pub transaction: String,
+    /// Key of the payer, in hexadecimal.
+    pub payer: Option<String>,
+    /// Value that came in, in the smallest unit.
+    pub value: u64,
+    /// Time at which it came in, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
 }
 
 impl Wallet {
@@ -56,12 +99,39 @@ impl Wallet {
             value: payment.value(),
             memo: payment.order.memo.clone(),
             key: payment.key.clone(),
+            by: payment.by.clone(),
             state: payment.state.name(),
             begun_ms: payment.begun_ms,
             ended_ms: payment.state.ended_ms(),
             reason,
             receipt,
             evidence,
+        }
+    }
+
+    /// A request in plain fields, as it is now.
+    #[must_use]
+    pub fn view_request(&self, request: &Request) -> RequestView {
+        let Request { id, terms, paid, cancelled_ms } = request;
+        let paid = paid.as_ref().map(|paid| RequestPaymentView {
+            transaction: paid.tx.to_string(),
+            payer: paid.payer.map(|payer| payer.to_string()),
+            value: paid.value,
+            at_ms: paid.at_ms,
+        });
+        let file =
+            PaymentRequest::new(self.network(), self.owner(), terms.value, Some(request.text()));
+        RequestView {
+            id: id.to_string(),
+            value: terms.value,
+            memo: terms.memo.clone(),
+            by: terms.by.clone(),
+            state: request.state(unix_ms()),
+            made_ms: terms.made_ms,
+            expires_ms: terms.expires_ms,
+            cancelled_ms: *cancelled_ms,
+            paid,
+            request: file,
         }
     }
 }

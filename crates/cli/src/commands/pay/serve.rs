@@ -5,40 +5,52 @@ use crate::commands::is_loopback;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
-use quorate_gateway::rest::{RestLimits, Token};
-use quorate_gateway::wallet::rest::{router, serve};
+use quorate_gateway::rest::{RestLimits, Users, WebPages};
+use quorate_gateway::wallet::rest::{WalletUser, router, serve};
 use quorate_gateway::wallet::{PaymentService, Wallet};
+use quorate_node::config::LogSettings;
 use quorate_node::descriptors::{Demand, Descriptors, raise_limit};
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::{HttpTls, HttpTlsFiles};
+use quorate_node::init_logging;
 use quorate_node::quotas::{AddressRates, RateLimit};
 use quorate_node::reload::{Hangups, outlive_hangups};
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Serve a wallet over HTTP, for tills and shops.
 ///
-/// Whoever shows the token spends the money. Plain HTTP is for the loopback interface; on any other
-/// address it needs --tls-cert and --tls-key, which are read again on SIGHUP. GET
-/// /openapi.json describes everything for programs.
+/// Whoever shows a token does what it is for: `quorate pay token` makes them. Plain HTTP is for the
+/// loopback interface; on any other address it needs --tls-cert and --tls-key. Tokens and
+/// certificate are read again on SIGHUP. GET / is the page of a till, and GET /openapi.json
+/// describes everything for programs.
+///
+/// Whoever has a receipt brings it without a token, where it pays an open request of this wallet.
 ///
 /// Payments that are not finished are sent again at the start. It may be killed at any time.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  quorate pay serve -w shop --token-file token")]
+#[command(after_help = "Example:\n  quorate pay serve -w shop --tokens-file tokens.toml")]
 pub(super) struct Serve {
     #[command(flatten)]
     place: Place,
     /// Address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7500")]
     listen: String,
-    /// File with the token that callers show: one line of 16 to 1024 characters, chmod 600
+    /// File of users, each with a token and its purpose, chmod 600: `quorate pay token` writes it
     #[arg(long, value_name = "FILE", required_unless_present = "no_token")]
-    token_file: Option<PathBuf>,
+    tokens_file: Option<PathBuf>,
     /// Let in everybody who reaches the address, which must be this machine's own (loopback)
-    #[arg(long, conflicts_with = "token_file")]
+    #[arg(long, conflicts_with = "tokens_file")]
     no_token: bool,
+    /// Name under which browsers find the address, besides localhost; may be repeated
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Origin of web pages that may ask, besides the till's own; may be repeated
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
     /// Certificate chain in PEM, to serve TLS
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -63,14 +75,17 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) fn run(&self) -> CommandResult {
         outlive_hangups().map_err(Failure::run)?;
-        let token = self.token_file.as_deref().map(Token::read).transpose();
-        let token = token.map_err(Failure::usage)?;
+        init_logging(LogSettings::default());
+        let users = self.tokens_file.as_deref().map(Users::load).transpose();
+        let users = users.map_err(Failure::usage)?.map(Arc::new);
+        let web_pages = WebPages::served(self.host.clone(), &self.allow_origin);
+        let web_pages = web_pages.map_err(Failure::usage)?;
         self.check_listen()?;
         let rules = self.rules()?;
         let wallet = self.place.open()?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.map_err(Failure::run)?.block_on(self.serve(wallet, token, rules))
+        runtime.map_err(Failure::run)?.block_on(self.serve(wallet, (users, web_pages), rules))
     }
 
     /// Refuses to let everybody in whom a network carries here.
@@ -84,13 +99,13 @@ impl Serve {
         if self.no_token {
             return Err(Failure::usage(format!(
                 "--no-token lets everybody spend who reaches {}: listen on 127.0.0.1, or name a \
-                 --token-file",
+                 --tokens-file",
                 self.listen
             )));
         }
         if self.tls_cert.is_none() && !self.insecure_http {
             return Err(Failure::usage(format!(
-                "--listen {} would carry the token over a network in clear: name --tls-cert and \
+                "--listen {} would carry tokens over a network in clear: name --tls-cert and \
                  --tls-key, listen on 127.0.0.1, or say --insecure-http where the network encrypts by \
                  itself",
                 self.listen
@@ -109,7 +124,12 @@ impl Serve {
         })
     }
 
-    async fn serve(&self, wallet: Wallet, token: Option<Token>, rules: DoorRules) -> CommandResult {
+    async fn serve(
+        &self,
+        wallet: Wallet,
+        (users, web_pages): (Option<Arc<Users<WalletUser>>>, WebPages),
+        rules: DoorRules,
+    ) -> CommandResult {
         let network = wallet.network();
         let authorities = network.committee().size() * usize::from(network.shards());
         let demand = Demand::of_gateway(authorities);
@@ -120,7 +140,8 @@ impl Serve {
         let address = listener.local_addr().map_err(failed)?.to_string();
         let service = PaymentService::connect(wallet).map_err(Failure::run)?;
         let unfinished = service.resume().map_err(explain)?.len();
-        let pages = router(service, token, Duration::from_secs(self.timeout), limits);
+        let timeout = Duration::from_secs(self.timeout);
+        let pages = router(service, users.clone(), web_pages, timeout, limits);
         if self.json {
             output::json(&json!({ "address": address, "unfinished": unfinished }));
         } else {
@@ -128,6 +149,10 @@ impl Serve {
             output::line(&format!(
                 "{scheme}://{address}; {unfinished} unfinished payments sent again"
             ));
+        }
+        if let Some(users) = users {
+            let hangups = Hangups::listen().map_err(Failure::run)?;
+            tokio::spawn(hangups.reload("users of the wallet", move || users.reload()));
         }
         if let Some(tls) = rules.tls.clone() {
             let hangups = Hangups::listen().map_err(Failure::run)?;
