@@ -10,11 +10,10 @@
 //!   lost the answer. Paper 003 refuses it, and the money is stuck.
 //! * A transaction whose input is taken is refused with the one that took it, signed by the same
 //!   payer: with both, anybody can prove who tried to spend twice.
-//!
-//! * A coin under [release](crate::release) is not voted over, but for what it was locked for before,
-//!   from the moment of its freeze on (★); the freeze is durable before the report of it leaves (★).
-//!   Once something is decided, that is voted for after the same checks as any order (★), and
-//!   nothing else.
+//! * A coin under [release](crate::release) is not voted over from its freeze on, but for what it
+//!   was locked for before (★); the freeze is durable before the report of it leaves (★). Once
+//!   something is decided, that is voted for after the same checks as any order (★), and nothing
+//!   else.
 //!
 //! # What the host owes it
 //!

@@ -249,7 +249,8 @@ impl Origin {
         }
     }
 
-    /// What was promised, none of which is missing as far as can be told, and the mark that says so.
+    /// What was promised, none of which is missing as far as can be told, and the mark that says
+    /// so.
     fn recover(
         &self,
         config: &AuthorityConfig,
@@ -293,14 +294,14 @@ impl Origin {
         threads: &mut Threads,
         config: &AuthorityConfig,
         arrived: &Receiver<Arrived>,
-        Kept { locks, releases, evidence, records, mark }: Kept,
+        kept: Kept,
     ) -> Result<(Sender<()>, ReleaseFeed), NodeError> {
         let (checked, checked_in) = bounded(CHECKED_MAX);
         let (events, events_in) = unbounded();
         let (jobs, jobs_in) = unbounded();
         let (queue, queued) = bounded(QUEUED_MAX);
         let (stop, stopped) = bounded(0);
-        let spent = locks.spent();
+        let spent = kept.locks.spent();
         let verifier = OrderVerifier::new(Arc::clone(&self.network), self.shard, Arc::clone(spent));
         let checking = Arc::new(Checking {
             verifier,
@@ -311,7 +312,7 @@ impl Origin {
             events: events.clone(),
             requests: WalletRequests {
                 network: Arc::clone(&self.network),
-                records: Arc::clone(&records),
+                records: Arc::clone(&kept.records),
                 payers: Arc::clone(&self.payers),
                 queue: queue.clone(),
             },
@@ -325,7 +326,7 @@ impl Origin {
             machine: quorate_payments::Authority::new(
                 &self.network,
                 Arc::clone(spent),
-                locks.next(),
+                kept.locks.next(),
             ),
             clock: Clock::start(),
             jobs,
@@ -333,11 +334,22 @@ impl Origin {
             counts: Arc::clone(&self.counts),
         };
         threads.spawn("machine", move || machine.run(&checked_in, &events_in, &stopped))?;
+        let reports = self.spawn_log(threads, kept, events.clone(), queued)?;
+        Ok((stop, ReleaseFeed { events, reports }))
+    }
+
+    /// Starts log and mark; what they have to have ordered comes out.
+    fn spawn_log(
+        &self,
+        threads: &mut Threads,
+        Kept { locks, releases, evidence, records, mark }: Kept,
+        events: Sender<AuthorityEvent>,
+        queued: Receiver<Queued>,
+    ) -> Result<Receiver<Report>, NodeError> {
         let (unmarked, unmarked_in) = bounded(UNMARKED_MAX);
         // Everything goes behind the log in one queue: the front half has nothing to decide.
         let (_, queue) = barrier();
         let (reports, reported) = unbounded();
-        let feed = ReleaseFeed { events: events.clone(), reports: reported };
         let reporter = Reporter {
             network: Arc::clone(&self.network),
             identity: self.identity.clone(),
@@ -359,7 +371,7 @@ impl Origin {
         threads.spawn("log", move || log.run(&queued))?;
         let marking = MarkThread { mark, payers: Arc::clone(&self.payers), reports };
         threads.spawn("mark", move || marking.run(&unmarked_in))?;
-        Ok((stop, feed))
+        Ok(reported)
     }
 }
 
@@ -660,7 +672,7 @@ impl LogThread {
                 Promise::Locks(locks) => {
                     locks.iter().try_for_each(|lock| self.locks.append(lock))?;
                 }
-                Promise::Releases(entries) => self.releases.keep(&entries)?,
+                Promise::Releases(entries) => self.releases.keep(entries)?,
             }
         }
         self.locks.commit()?;

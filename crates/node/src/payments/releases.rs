@@ -75,7 +75,7 @@ impl ReleaseFeed {
         let _ = self.events.send(AuthorityEvent::Freeze(coins));
     }
 
-    /// Has decisions followed.
+    /// Has decisions followed: their transactions are voted for from now on, whatever is locked.
     pub fn decided(&self, decided: Decided) {
         let _ = self.events.send(AuthorityEvent::Decided(decided));
     }

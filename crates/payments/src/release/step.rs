@@ -38,7 +38,7 @@ pub struct Freeze {
 pub enum Cause {
     /// The owner's signature over the coins' names.
     Owner(Signature),
-    /// Proof that the owner signed two transactions, of which each coin is an input of one at least.
+    /// Proof that the owner signed two transactions; each coin is an input of one of them.
     Equivocation(Box<Equivocation>),
 }
 
@@ -46,9 +46,9 @@ pub enum Cause {
 /// for what is decided).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Report {
-    /// Authority that reports.
+    /// Index of the authority in its network.
     pub authority: ReplicaId,
-    /// Frozen coin.
+    /// Coin whose freeze it executed.
     pub coin: OutputId,
     /// Lock that it has.
     pub held: Held,
