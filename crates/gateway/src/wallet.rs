@@ -429,15 +429,13 @@ impl Wallet {
                 return Err(WalletError::Order("a key has 1 to 255 bytes"));
             }
             if let Some(earlier) = self.state.payment_of_key(key) {
-                let (same, payment) = (earlier.order == *order, earlier.id);
+                let is_theirs = earlier.by.as_ref() == by.map(|by| &by.name);
+                let (same, payment) = (is_theirs && earlier.order == *order, earlier.id);
                 let taken = || WalletError::KeyTaken { key: key.to_owned(), payment };
                 return if same { self.payment(payment) } else { Err(taken()) };
             }
         }
-        if self.state.is_recovery_due && !mutants::active(Mutant::PaySpendUnasked) {
-            let of = self.network.committee().size();
-            return Err(WalletError::TooFewAuthorities { answered: 0, of });
-        }
+        self.check_recovered()?;
         if let Some(by) = by {
             self.check_limits(by, order)?;
         }
@@ -457,6 +455,15 @@ impl Wallet {
             None => Record::Begun { order, key, transaction, at_ms },
         })?;
         self.payment(id)
+    }
+
+    /// Checks that all that authorities keep of a restored wallet was taken in (★).
+    fn check_recovered(&self) -> Result<(), WalletError> {
+        if self.state.is_recovery_due && !mutants::active(Mutant::PaySpendUnasked) {
+            let of = self.network.committee().size();
+            return Err(WalletError::TooFewAuthorities { answered: 0, of });
+        }
+        Ok(())
     }
 
     /// Stores a payment's outcome: its change comes in, or its coins are free again, or

@@ -42,8 +42,8 @@ impl Wallet {
         Ok(Backup { owner, network, key_file, book })
     }
 
-    /// Puts a wallet in the place of whatever is at `path`, from a backup or else from what can be
-    /// read there; it takes in what the authorities keep of it before it pays (★). Returns where
+    /// Puts a wallet in the place of whatever is at `path`, from what can be read there, or from a
+    /// backup that this does not go on from; it takes in what the authorities keep of it before it pays (★). Returns where
     /// the file is that was there.
     ///
     /// # Errors
@@ -54,9 +54,14 @@ impl Wallet {
         backup: Option<&Backup>,
     ) -> Result<Option<PathBuf>, WalletError> {
         let owner = secret.public();
+        let present = RecordFile::salvage(path)?;
         let mut contents = match backup {
-            Some(backup) => backup.open(secret)?,
-            None => RecordFile::salvage(path)?,
+            Some(backup) => {
+                let saved = backup.open(secret)?;
+                // What is there may be the same book, and go on.
+                if present.starts_with(&saved) { present } else { saved }
+            }
+            None => present,
         };
         let found = read(&contents).ok().and_then(|state| state.owner);
         match found {

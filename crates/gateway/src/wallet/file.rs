@@ -94,7 +94,8 @@ impl RecordFile {
         written.map_err(|source| failed("write", &fresh, source))?;
         let former = in_use.is_some().then(|| free_name(path));
         if let Some(former) = &former {
-            std::fs::rename(path, former).map_err(|source| failed("rename", path, source))?;
+            // Under both names, so that at no time there is no book.
+            std::fs::hard_link(path, former).map_err(|source| failed("keep", path, source))?;
         }
         std::fs::rename(&fresh, path).map_err(|source| failed("rename", &fresh, source))?;
         let marked = Mark::open(path, true).and_then(|(mut mark, _)| mark.write(extent));

@@ -58,6 +58,7 @@ pub(super) fn form_beside(book: &Path) -> Result<NoteForm, String> {
 pub(super) struct SentNote {
     pub(super) order: Order,
     pub(super) key: Option<String>,
+    pub(super) by: Option<String>,
     pub(super) at_ms: u64,
 }
 
@@ -87,6 +88,7 @@ impl Notes {
         let note = SentNote {
             order: payment.order.clone(),
             key: payment.key.clone(),
+            by: payment.by.clone(),
             at_ms: payment.begun_ms,
         };
         self.write(RecordName { kind: RecordKind::Sent, tx: payment.id }, &note)
@@ -150,7 +152,7 @@ pub(super) fn note_of(transaction: &Transaction, at_ms: u64) -> SentNote {
         Some(Output { owner: payee, value }) => Purpose::Pay { payee: *payee, value: *value },
         None => Purpose::Consolidate,
     };
-    SentNote { order: Order { purpose, memo: None }, key: None, at_ms }
+    SentNote { order: Order { purpose, memo: None }, key: None, by: None, at_ms }
 }
 
 #[cfg(test)]

@@ -47,6 +47,10 @@ impl PaymentService {
             self.check_quorum(&answers)?;
             let records = answers.into_iter().flat_map(|(_, records)| records).collect();
             let take = move |wallet: &mut super::Wallet| {
+                // Another one may have been quicker.
+                if !wallet.is_recovery_due() {
+                    return Ok(Regained::default());
+                }
                 let regained = wallet.take_records(records)?;
                 wallet.receive_genesis()?;
                 wallet.end_recovery().map(|()| regained)
@@ -59,6 +63,14 @@ impl PaymentService {
         }
         self.ask_states(deadline).await?;
         Ok(recovery)
+    }
+
+    /// Recovers, again and again until a quorum of authorities answers.
+    pub async fn recover_at_last(self: Arc<Self>, within: Duration) {
+        while let Err(error) = self.recover(within).await {
+            tracing::warn!(%error, "the wallet was restored, and cannot pay yet");
+            sleep(within).await;
+        }
     }
 
     /// Asks for the states of all coins that may not be spent before.

@@ -57,9 +57,8 @@ impl Wallet {
         }
         let mut regained = Regained::default();
         receipts.sort_by_key(|(at_ms, receipt)| (*at_ms, receipt.coins[0].id));
-        let mut stored = Vec::new();
+        // One authority that has a receipt is no quorum: they are recorded again.
         for (at_ms, mut receipt) in receipts {
-            stored.push(receipt.coins[0].id.tx);
             receipt.coins.retain(|coin| !self.state.knows(&coin.id));
             if !receipt.coins.is_empty() {
                 self.write(Record::Received { receipt, at_ms })?;
@@ -74,9 +73,6 @@ impl Wallet {
             }
         }
         self.end_certified(&certificates)?;
-        if !stored.is_empty() {
-            self.write(Record::Stored(stored))?;
-        }
         Ok(regained)
     }
 
@@ -118,14 +114,12 @@ impl Wallet {
 
     fn take_sent(&mut self, sent: Sent, regained: &mut Regained) -> Result<(), WalletError> {
         let Sent { id, transaction, note } = sent;
-        let is_spend = !transaction.spent_coins().is_empty();
-        let is_held = |input: &OutputId| self.state.taker(input).is_some_and(|taker| taker != id);
-        if is_spend && transaction.locks().iter().any(is_held) {
+        if !self.state.can_regain(&transaction, id) {
             regained.conflicting.push(id);
             return Ok(());
         }
-        let SentNote { order, key, at_ms } = note;
-        self.write(Record::Regained { order, key, transaction, at_ms })?;
+        let SentNote { order, key, by, at_ms } = note;
+        self.write(Record::Regained { by, order, key, transaction, at_ms })?;
         regained.payments += 1;
         Ok(())
     }
@@ -165,7 +159,7 @@ impl Wallet {
     }
 
     /// Takes in the states of coins as authorities told them (★): a coin is free again when a
-    /// quorum answered and none showed a transaction of this wallet's that took it.
+    /// quorum says so, and none showed a transaction of this wallet's that took it.
     ///
     /// # Errors
     /// When it could not be stored.
@@ -192,7 +186,7 @@ impl Wallet {
         self.write(Record::Asked { free, taken, at_ms: unix_ms() })
     }
 
-    /// State of a coin by what authorities say; `None` while they are no quorum.
+    /// State of a coin by what authorities say; `None` while nothing follows from it.
     fn judge(&self, input: OutputId, states: &[(ReplicaId, &CoinStatus)]) -> Option<CoinStatus> {
         let committee = self.network.committee();
         let weigh = |who: &BTreeSet<usize>| {
@@ -218,8 +212,10 @@ impl Wallet {
         if let Some((tx, _)) = said {
             return Some(CoinStatus::Locked { tx, core: None });
         }
-        let all = states.iter().map(|(from, _)| from.index()).collect();
-        weigh(&all).0.then_some(CoinStatus::Free)
+        // Those who know of a lock do not count, whatever they can show of it.
+        let free = states.iter().filter(|(_, state)| **state == CoinStatus::Free);
+        let free = free.map(|(from, _)| from.index()).collect();
+        weigh(&free).0.then_some(CoinStatus::Free)
     }
 
     /// Records of receipts that no quorum of authorities has yet, as far as their coins are here;

@@ -117,14 +117,17 @@ impl Wallet {
         let (id, needed, state) = (request.id, request.terms.value, request.state(unix_ms()));
         let tx = receipt.coins.first().map(|coin| coin.id.tx);
         let is_known = request.paid.as_ref().is_some_and(|paid| Some(paid.tx) == tx);
-        if !is_known {
-            if state != RequestState::Open {
-                return Err(WalletError::NotOpen { id, state });
-            }
-            let found = self.fresh(receipt).map(|coin| u128::from(coin.output.value)).sum();
-            if found < u128::from(needed) {
-                return Err(WalletError::PaysTooLittle { id, needed, found });
-            }
+        if is_known {
+            let paid = receipt.check(&self.network)?;
+            return Ok(Received { paid, added: 0, request: Some(id) });
+        }
+        self.check_recovered()?;
+        if state != RequestState::Open {
+            return Err(WalletError::NotOpen { id, state });
+        }
+        let found = self.fresh(receipt).map(|coin| u128::from(coin.output.value)).sum();
+        if found < u128::from(needed) {
+            return Err(WalletError::PaysTooLittle { id, needed, found });
         }
         self.receive(receipt)
     }

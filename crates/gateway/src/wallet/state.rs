@@ -36,7 +36,13 @@ pub(super) enum Record {
     /// Records of a quorum of authorities were taken in since.
     Recovered { at_ms: u64 },
     /// A payment that was begun before, as a record tells, with the coins that it takes.
-    Regained { order: Order, key: Option<String>, transaction: Transaction, at_ms: u64 },
+    Regained {
+        by: Option<String>,
+        order: Order,
+        key: Option<String>,
+        transaction: Transaction,
+        at_ms: u64,
+    },
     /// States of coins, as a quorum of authorities told them.
     Asked { free: Vec<OutputId>, taken: Vec<(OutputId, TxId)>, at_ms: u64 },
     /// Receipts of these transactions are recorded with a quorum of authorities.
@@ -147,15 +153,8 @@ impl WalletState {
                     is_regained: false,
                 });
             }
-            Record::Regained { order, key, transaction, at_ms } => {
-                return self.begin(Begin {
-                    by: None,
-                    order,
-                    key,
-                    transaction,
-                    at_ms,
-                    is_regained: true,
-                });
+            Record::Regained { by, order, key, transaction, at_ms } => {
+                return self.begin(Begin { by, order, key, transaction, at_ms, is_regained: true });
             }
             Record::Restored { at_ms } => self.restore(at_ms),
             Record::Recovered { .. } => self.is_recovery_due = false,
@@ -202,11 +201,17 @@ impl WalletState {
         ReceivedNote { memo, at_ms: incoming.map_or(0, |incoming| incoming.at_ms) }
     }
 
-    /// The payment that spent or holds a coin, if one does.
-    pub(super) fn taker(&self, id: &OutputId) -> Option<TxId> {
-        match self.coins.get(id).map(|held| held.hold) {
-            Some(Hold::Reserved(tx) | Hold::Frozen(tx)) => Some(tx),
-            _ => self.spent.get(id).copied(),
+    /// Tells whether a transaction that was sent before fits what is known: no other one holds or
+    /// spent a coin of it.
+    pub(super) fn can_regain(&self, transaction: &Transaction, tx: TxId) -> bool {
+        let is_open = |input: &OutputId| match self.coins.get(input) {
+            Some(held) => held.hold.yields_to(tx),
+            None => !self.spent.contains_key(input),
+        };
+        match transaction.source {
+            Source::Spend(_) => transaction.locks().iter().all(is_open),
+            Source::Issue { .. } => true,
+            Source::Refund(_) => false,
         }
     }
 
@@ -237,7 +242,10 @@ impl WalletState {
             memo: receipt.memo,
             at_ms,
         };
-        self.settle_request(&incoming);
+        // Before all that is known of the wallet is back, nothing says that these coins are new (★).
+        if !self.is_recovery_due {
+            self.settle_request(&incoming);
+        }
         if first.origin != Origin::Genesis {
             self.unstored.insert(incoming.tx);
         }

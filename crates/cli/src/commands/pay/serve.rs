@@ -141,6 +141,7 @@ impl Serve {
         let service = PaymentService::connect(wallet).map_err(Failure::run)?;
         let unfinished = service.resume().map_err(explain)?.len();
         let timeout = Duration::from_secs(self.timeout);
+        tokio::spawn(Arc::clone(&service).recover_at_last(timeout));
         let pages = router(service, users.clone(), web_pages, timeout, limits);
         if self.json {
             output::json(&json!({ "address": address, "unfinished": unfinished }));

@@ -44,7 +44,9 @@ pub(super) async fn receive(
         None
     } else {
         let taken: Result<Received, WalletError> = shared.service.with_blocking(take).await;
-        Some(taken?)
+        let taken = taken?;
+        record(&shared, &taken);
+        Some(taken)
     };
     Ok(Json(json!({
         "valid": true,
@@ -57,6 +59,19 @@ pub(super) async fn receive(
         "request": received.and_then(|received| received.request).map(|id| id.to_string()),
     }))
     .into_response())
+}
+
+/// Leaves what came in with the authorities, in case this disk is lost.
+fn record(shared: &Shared, received: &Received) {
+    let (service, timeout) = (Arc::clone(&shared.service), shared.timeout);
+    if received.added == 0 {
+        return;
+    }
+    tokio::spawn(async move {
+        if let Err(error) = service.store_receipts(timeout).await {
+            tracing::warn!(%error, "receipts were not recorded with the authorities");
+        }
+    });
 }
 
 /// Checks signatures of a quorum: not on the threads that move bytes.

@@ -55,6 +55,19 @@ fn one_payment_pays_one_request() {
     assert_eq!((paid.tx, paid.payer, paid.value), (receipt.coins[0].id.tx, Some(key(ANNE)), 30));
 }
 
+/// Two tills count from 1, each for itself.
+#[test]
+fn a_key_is_its_orderers() {
+    let place = Place::new(&[(ANNE, 100)]);
+    let mut anne = place.create(ANNE);
+    let by = |name: &str| Orderer { name: name.into(), limits: None };
+    let first = anne.begin_for(&pay(BOB, 5), Some("1"), Some(&by("left"))).expect("begun").id;
+    let again = anne.begin_for(&pay(BOB, 5), Some("1"), Some(&by("left"))).expect("begun").id;
+    assert_eq!(first, again);
+    let other = anne.begin_for(&pay(BOB, 5), Some("1"), Some(&by("right")));
+    assert!(matches!(other, Err(WalletError::KeyTaken { .. })), "{other:?}");
+}
+
 /// ★ A request is paid by coins that were not here before.
 #[test]
 fn a_wallet_whose_requests_known_coins_pay_is_noticed() {

@@ -3,7 +3,10 @@
 use super::network::Lie;
 use super::*;
 use crate::wallet::{Backup, Recovery};
+use quorate_crypto::hash;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
+use quorate_payments::{CoinStatus, Memo};
+use quorate_types::ReplicaId;
 
 impl Place {
     fn service(&self, wallet: Wallet) -> Arc<PaymentService> {
@@ -108,6 +111,61 @@ async fn an_old_backup_learns_what_came_after_it() {
     let altered = Backup::read(&file).expect("it reads");
     let refused = Wallet::restore(&place.path(ANNE), &secret(ANNE), Some(&altered));
     assert!(matches!(refused, Err(WalletError::Backup(_))));
+}
+
+/// ★ Who knows of a lock is not among the quorum that says a coin is free, whatever it can show.
+#[tokio::test]
+async fn a_coin_is_free_when_a_quorum_says_so() {
+    let place = Place::new(&[(ANNE, 100)]);
+    drop(place.create(ANNE));
+    let service = place.restored("again", None);
+    service.with(|wallet| {
+        wallet.receive_genesis().expect("stored");
+        wallet.end_recovery().expect("stored");
+        let coins = wallet.unasked();
+        let locked = || CoinStatus::Locked { tx: TxId(hash(b"pruned")), core: None };
+        let mut told = |states: &[(u16, CoinStatus)]| {
+            let of = |(from, state): &(u16, CoinStatus)| (ReplicaId(*from), vec![state.clone()]);
+            let answers: Vec<_> = states.iter().map(of).collect();
+            wallet.take_states(&coins, &answers).expect("stored");
+            free(wallet)
+        };
+        let free = |from| (from, CoinStatus::Free);
+        assert_eq!(told(&[free(0), free(1), (2, locked())]), 0);
+        assert_eq!(told(&[free(0), free(1), (2, locked()), free(3)]), 100);
+    });
+}
+
+/// Before all that authorities keep is back nothing tells an old receipt from a new one.
+#[tokio::test]
+async fn no_request_is_paid_before_the_wallet_is_whole() {
+    let place = Place::new(&[(ANNE, 100), (BOB, 7)]);
+    drop((place.create(ANNE), place.create(BOB)));
+    let gift = place.paid(BOB, pay(ANNE, 7), "gift").await;
+    let service = place.restored("again", None);
+    let request = service.with(|wallet| wallet.request(7, Some("cup".into()), TIMEOUT, None));
+    let request = request.expect("made");
+    let text = Memo::sign(&place.network, &secret(BOB), gift.id, request.text());
+    let old = place.open(BOB).receipt(gift.id).expect("certified");
+    let old = PayReceipt { memo: Some(text), ..old };
+    let brought = service.with(|wallet| wallet.receive_for_request(&old).map(drop));
+    assert!(matches!(brought, Err(WalletError::TooFewAuthorities { .. })), "{brought:?}");
+    service.with(|wallet| assert_eq!(wallet.receive(&old).expect("taken").request, None));
+}
+
+/// A backup does not take the place of a book that goes on from it.
+#[tokio::test]
+async fn restoring_from_a_backup_twice_loses_nothing() {
+    let place = Place::new(&[(ANNE, 100), (BOB, 7)]);
+    drop((place.create(ANNE), place.create(BOB)));
+    let backup = place.open(ANNE).backup(None).expect("made");
+    let gift = place.paid(BOB, pay(ANNE, 7), "gift").await;
+    let receipt = place.open(BOB).receipt(gift.id).expect("certified");
+    place.open(ANNE).receive(&receipt).expect("taken");
+    let kept = Wallet::restore(&place.path(ANNE), &secret(ANNE), Some(&backup)).expect("made");
+    assert!(kept.is_some_and(|kept| kept.exists()));
+    let unasked = place.open(ANNE).balance().unasked;
+    assert_eq!(unasked, 107, "nobody has the receipt but this book");
 }
 
 #[tokio::test]
