@@ -410,6 +410,8 @@ pub enum Mutant {
     PayReleaseMostReported,
     /// Releases: a transaction is decided for one of its inputs, whatever is of the others.
     PayReleaseOneInput,
+    /// Releases: a report may name a transaction that the coin's owner never made.
+    PayReleaseToAnybody,
     /// Releases: authorities that did not report are taken to have voted for nothing.
     PayReleaseUnheard,
     /// Releases: anybody may have a coin frozen.

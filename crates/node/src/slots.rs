@@ -81,12 +81,13 @@ impl SlotFile {
         written.map_err(|error| self.failed("write", &error))
     }
 
-    /// Writes both slots, durably, and the file's name: what was in one of them before must not be
-    /// all that a torn write leaves.
+    /// Writes both slots, durably, one after the other, and the file's name: what was in one of
+    /// them before must not be all that a torn write leaves, and one is whole at any time.
     pub(crate) fn put_both(&mut self, content: &impl BorshSerialize) -> Result<(), StorageError> {
-        self.put(content)?;
-        self.put(content)?;
-        self.sync_all()?;
+        for _ in 0..2 {
+            self.put(content)?;
+            self.sync_all()?;
+        }
         durable::sync_folder_of(&self.path)
             .map_err(|error| self.failed("sync the directory of", &error))
     }

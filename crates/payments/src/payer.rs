@@ -18,7 +18,7 @@ use crate::{
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::Bitmap;
 use quorate_types::{Machine, ReplicaId, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,7 +91,8 @@ pub enum PaymentOutcome {
     /// The transaction will never be certified: an honest authority found it invalid.
     Refused(Invalid),
     /// So many authorities are locked for another transaction of the same payer that this one
-    /// waits for nothing but liars. With the proof that the payer signed both, where one was shown.
+    /// waits for nothing but liars, or a [release](crate::release). With the proof that the payer
+    /// signed both, where one was shown.
     Conflicting(Option<Box<Equivocation>>),
     /// An input of it was released otherwise, so that it will never be certified.
     Released(OutputId, Decision),
@@ -114,7 +115,7 @@ struct Payment {
     /// True while votes are being counted.
     counting: bool,
     invalid: BTreeMap<ReplicaId, Invalid>,
-    locked: Bitmap,
+    locked: BTreeSet<usize>,
     released: BTreeMap<ReplicaId, (OutputId, Decision)>,
     proof: Option<Box<Equivocation>>,
     retry_after: Duration,
@@ -147,7 +148,7 @@ impl Payer {
             votes: BTreeMap::new(),
             counting: false,
             invalid: BTreeMap::new(),
-            locked: Bitmap::new(self.network.committee().size()),
+            locked: BTreeSet::new(),
             released: BTreeMap::new(),
             proof: None,
             retry_after: RETRY_AFTER,
@@ -163,13 +164,14 @@ impl Payer {
         }
     }
 
-    /// Shows it to everybody who neither voted nor refused for good.
+    /// Shows it to everybody who did not vote: those too that are locked for another one, for its
+    /// release may be decided for this one.
     fn ask(&mut self, now: Time, tx: TxId) {
         let payment = self.under_way.get_mut(&tx).expect("the caller found it");
         payment.ask_at = Some(now + payment.retry_after);
         payment.retry_after = (payment.retry_after * 2).min(RETRY_AFTER_MAX);
         for to in self.network.committee().members() {
-            if !payment.votes.contains_key(&to) && !payment.locked.contains(to.index()) {
+            if !payment.votes.contains_key(&to) {
                 let transaction = Arc::clone(&payment.transaction);
                 self.effects.push_back(PayerEffect::Send { to, transaction });
             }
@@ -184,6 +186,7 @@ impl Payer {
         match verdict {
             Verdict::Vote(vote) => {
                 payment.votes.entry(from).or_insert(vote);
+                payment.locked.remove(&from.index());
                 self.count(tx);
             }
             Verdict::Invalid(invalid) => {
@@ -250,7 +253,8 @@ impl Payer {
             let reason = payment.invalid.values().next().expect("some refused").clone();
             return self.end(tx, PaymentOutcome::Refused(reason));
         }
-        let locked = committee.weight_of(&payment.locked);
+        let locked = payment.locked.iter().copied();
+        let locked = committee.weight_of(&Bitmap::from_indices(committee.size(), locked));
         let left = committee.weights().total() - locked;
         // Without a proof some may lie; so many as a quorum do not.
         if payment.proof.is_some() && left < committee.quorum() || locked >= committee.quorum() {

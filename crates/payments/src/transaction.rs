@@ -423,7 +423,10 @@ impl Core {
         };
         let (outputs, signature) = (Vec::new(), self.signature);
         let tx = Transaction { payer: self.payer, source, outputs, signature };
-        tx.locks() == self.locks
+        let ascending = self.locks.windows(2).all(|pair| pair[0] < pair[1]);
+        let is_in_form = (1..=Transaction::INPUTS_MAX).contains(&self.locks.len()) && ascending;
+        is_in_form
+            && tx.locks() == self.locks
             && name(network.id(), self.payer, tx.sources(), self.outputs) == self.id
             && self.payer.verify(&owner_statement(network, self.id), &self.signature).is_ok()
     }

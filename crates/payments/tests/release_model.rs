@@ -42,6 +42,8 @@ struct Release {
 
 const FAULTY: usize = 1;
 
+const OWNER: IdentityKey = IdentityKey([1; 32]);
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Honest {
     /// Transactions that it locked, in order.
@@ -115,7 +117,7 @@ impl Release {
         };
         Core {
             id: TxId(Digest([mark; 32])),
-            payer: IdentityKey([1; 32]),
+            payer: OWNER,
             locks: self.takes(tx).into_iter().map(name).collect(),
             kind,
             outputs: Digest::ZERO,
@@ -198,7 +200,7 @@ impl Model for Release {
         let honest = vec![Honest::default(); self.honest()];
         let mut docket = MemoryDocket::default();
         for coin in 0..self.coins {
-            sure(Releases::new(&mut docket, &self.weights).freeze(name(coin)));
+            sure(Releases::new(&mut docket, &self.weights).freeze(name(coin), OWNER));
         }
         vec![State { honest, docket }]
     }

@@ -43,8 +43,8 @@ impl Wallet {
     }
 
     /// Puts a wallet in the place of whatever is at `path`, from what can be read there, or from a
-    /// backup that this does not go on from; it takes in what the authorities keep of it before it pays (★). Returns where
-    /// the file is that was there.
+    /// backup that this does not go on from; it takes in what the authorities keep of it before it
+    /// pays (★). Returns where the file is that was there.
     ///
     /// # Errors
     /// When the backup, or what is there, is another key's, and when the disk fails.

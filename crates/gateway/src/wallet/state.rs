@@ -242,7 +242,7 @@ impl WalletState {
             memo: receipt.memo,
             at_ms,
         };
-        // Before all that is known of the wallet is back, nothing says that these coins are new (★).
+        // Before all that is known of the wallet is back, nothing says that they are new (★).
         if !self.is_recovery_due {
             self.settle_request(&incoming);
         }

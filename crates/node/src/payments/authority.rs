@@ -728,7 +728,7 @@ impl MarkThread {
                     outbox.push(frame);
                 }
             }
-            // Fails when nobody follows an order, which then has no freeze either.
+            // There are as many as were asked for: whoever feeds freezes reads them.
             Outgoing::Report(report) => drop(self.reports.send(*report)),
         }
     }

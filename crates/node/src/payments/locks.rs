@@ -9,7 +9,7 @@ mod cold;
 
 use crate::threads::give_way;
 use borsh::BorshDeserialize;
-use cold::{ColdRuns, item};
+use cold::{ColdRuns, item, key};
 use quorate_payments::{Lock, SpentSet};
 use quorate_storage::{Archive, Disk, Durability, LogConfig, Owner, RealDisk, Runs, StorageError};
 use std::hash::{BuildHasher, RandomState};
@@ -152,7 +152,15 @@ impl Locks {
         let durable = self.next();
         self.moving = begin("move", move || {
             spent.move_out(durable, |moved| {
-                runs.add(durable, moved.iter().map(|(input, locked)| item(*input, *locked)))
+                // What a release gave to another transaction may be on disk already, for the one
+                // that it was locked for: that stays, for no key is in two runs.
+                let mut fresh = Vec::with_capacity(moved.len());
+                for one in moved {
+                    if runs.get(&key(one.0))?.is_none() {
+                        fresh.push(one);
+                    }
+                }
+                runs.add(durable, fresh.iter().map(|(input, locked)| item(*input, *locked)))
             })
         });
     }

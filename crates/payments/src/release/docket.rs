@@ -3,6 +3,7 @@
 use super::Decision;
 use crate::{OutputId, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::IdentityKey;
 use quorate_types::{ReplicaId, Weights};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -10,8 +11,8 @@ use std::convert::Infallible;
 /// Standing of one coin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Standing {
-    /// True once its freeze was ordered.
-    pub frozen: bool,
+    /// Owner of the coin, once its freeze was ordered: who alone can have spent it (★).
+    pub owner: Option<IdentityKey>,
     /// Transactions that are known to take it: reported, at this or another coin, or certified.
     pub claims: BTreeSet<TxId>,
     /// Transaction that each authority is locked for, if it is for one.
@@ -21,6 +22,12 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// Returns `true` once the coin's freeze was ordered.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.owner.is_some()
+    }
+
     /// Weight of the authorities that reported.
     #[must_use]
     pub fn reported(&self, weights: &Weights) -> u64 {

@@ -1,7 +1,8 @@
 //! The rules: what reports and certificates decide.
 
 use super::{Decision, Docket, Held, Known, ReleaseStep, Standing};
-use crate::{OutputId, TxId};
+use crate::{CoreKind, OutputId, TxId};
+use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{ReplicaId, Weights};
 
@@ -11,7 +12,7 @@ pub type Decided = Vec<(OutputId, Decision)>;
 /// Reason that a step changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// A report of a coin that nobody froze.
+    /// A report of a coin that nobody froze, or a certificate over none that is frozen.
     #[error("the coin is not frozen")]
     NotFrozen,
     /// A second report of one authority.
@@ -23,6 +24,9 @@ pub enum Refusal {
     /// A report of a transaction that does not take the coin.
     #[error("the reported transaction does not take the coin")]
     OtherCoin,
+    /// A report of a transaction that the coin's owner did not make.
+    #[error("the reported transaction is not of the coin's owner, or a refund")]
+    OtherOwner,
     /// A certificate for what decisions were against (beyond F faulty authorities).
     #[error("what is certified was decided against")]
     DecidedAgainst,
@@ -51,7 +55,7 @@ impl<'a, D: Docket> Releases<'a, D> {
             ReleaseStep::Freeze(freeze) => {
                 let mut decided = Vec::new();
                 for coin in &freeze.coins {
-                    decided.extend(self.freeze(coin.id)?);
+                    decided.extend(self.freeze(coin.id, coin.output.owner)?);
                 }
                 Ok(Ok(decided))
             }
@@ -64,12 +68,12 @@ impl<'a, D: Docket> Releases<'a, D> {
     ///
     /// # Errors
     /// When the docket fails.
-    pub fn freeze(&mut self, coin: OutputId) -> Result<Decided, D::Error> {
+    pub fn freeze(&mut self, coin: OutputId, owner: IdentityKey) -> Result<Decided, D::Error> {
         let mut standing = self.docket.coin(coin)?;
-        if standing.frozen {
+        if standing.is_frozen() {
             return Ok(Vec::new());
         }
-        standing.frozen = true;
+        standing.owner = Some(owner);
         self.docket.set_coin(coin, &standing)?;
         self.settle(vec![coin])
     }
@@ -108,11 +112,16 @@ impl<'a, D: Docket> Releases<'a, D> {
         tx: TxId,
         locks: &[OutputId],
     ) -> Result<Result<Decided, Refusal>, D::Error> {
+        let mut is_any_frozen = false;
         for lock in locks {
-            let decision = self.docket.coin(*lock)?.decision;
-            if decision.is_some_and(|decision| decision != Decision::Spend(tx)) {
+            let standing = self.docket.coin(*lock)?;
+            is_any_frozen |= standing.is_frozen();
+            if standing.decision.is_some_and(|decision| decision != Decision::Spend(tx)) {
                 return Ok(Err(Refusal::DecidedAgainst));
             }
+        }
+        if !is_any_frozen {
+            return Ok(Err(Refusal::NotFrozen));
         }
         self.learn(tx, locks, true)?;
         self.settle(locks.to_vec()).map(Ok)
@@ -140,7 +149,7 @@ impl<'a, D: Docket> Releases<'a, D> {
             let Some(decision) = self.decision(coin)? else { continue };
             for taken in self.taken_by(decision, coin)? {
                 let mut standing = self.docket.coin(taken)?;
-                if standing.frozen && standing.decision.is_none() {
+                if standing.is_frozen() && standing.decision.is_none() {
                     standing.decision = Some(decision);
                     self.docket.set_coin(taken, &standing)?;
                     decided.push((taken, decision));
@@ -154,7 +163,7 @@ impl<'a, D: Docket> Releases<'a, D> {
     /// Decision about one coin; `None` while there is none to make.
     fn decision(&self, coin: OutputId) -> Result<Option<Decision>, D::Error> {
         let standing = self.docket.coin(coin)?;
-        if !standing.frozen || standing.decision.is_some() {
+        if !standing.is_frozen() || standing.decision.is_some() {
             return Ok(None);
         }
         for tx in &standing.claims {
@@ -171,7 +180,7 @@ impl<'a, D: Docket> Releases<'a, D> {
 
     /// Transactions that take the coin and are possible; `None` before enough have reported.
     fn rivals(&self, coin: OutputId, standing: &Standing) -> Result<Option<Vec<TxId>>, D::Error> {
-        if !standing.frozen || standing.reported(self.weights) < self.weights.honest() {
+        if !standing.is_frozen() || standing.reported(self.weights) < self.weights.honest() {
             return Ok(None);
         }
         let mut rivals = Vec::new();
@@ -208,7 +217,7 @@ impl<'a, D: Docket> Releases<'a, D> {
         let locks = known.map_or_else(|| vec![coin], |known| known.locks);
         for lock in locks {
             let standing = self.docket.coin(lock)?;
-            if standing.frozen && !self.is_possible_at(tx, &standing) {
+            if standing.is_frozen() && !self.is_possible_at(tx, &standing) {
                 return Ok(false);
             }
         }
@@ -250,7 +259,7 @@ fn check_report(
     coin: OutputId,
     held: &Held,
 ) -> Result<(), Refusal> {
-    if !standing.frozen {
+    if !standing.is_frozen() {
         return Err(Refusal::NotFrozen);
     }
     if standing.decision.is_some() {
@@ -259,8 +268,13 @@ fn check_report(
     if standing.reports.contains_key(&from) {
         return Err(Refusal::Repeated);
     }
-    match held {
-        Held::For(core) if !core.locks.contains(&coin) => Err(Refusal::OtherCoin),
-        _ => Ok(()),
+    let Held::For(core) = held else { return Ok(()) };
+    if !core.locks.contains(&coin) {
+        return Err(Refusal::OtherCoin);
     }
+    let is_owners = standing.owner == Some(core.payer) && core.kind == CoreKind::Spend;
+    if !is_owners && !mutants::active(Mutant::PayReleaseToAnybody) {
+        return Err(Refusal::OtherOwner);
+    }
+    Ok(())
 }

@@ -26,8 +26,7 @@ pub enum ReleaseStep {
 /// Wish, or reason, to release coins of one owner.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Freeze {
-    /// The coins, 1 to [`Freeze::COINS_MAX`], ascending, with the proof that each exists: a freeze
-    /// costs whoever asks for it a coin, once.
+    /// The coins, 1 to [`Freeze::COINS_MAX`], ascending, with the proof that each exists.
     pub coins: Vec<Coin>,
     /// Right to have them frozen.
     pub cause: Cause,

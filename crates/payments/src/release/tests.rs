@@ -234,6 +234,35 @@ fn a_report_is_its_authoritys_and_counts_once() {
     assert!(scene.order(&sign(coin, Held::For(altered))).is_err(), "nobody signed that");
 }
 
+/// ★ A lying authority signs a transaction over a coin with a key of its own: it takes nothing, and
+/// keeps nobody's coin from its owner.
+#[test]
+fn what_the_owner_did_not_sign_is_not_decided_for() {
+    let mut scene = Scene::new();
+    let coins = scene.coins()[..1].to_vec();
+    let theft = scene.testnet.spend(BOB, &coins, &[to(BOB, 5)]).core(scene.testnet.network.id());
+    assert!(theft.is_genuine(&scene.testnet.network), "it is Bob's signature");
+    scene.release(&[0], &[0, 1]);
+    let (network, keys) = (&scene.testnet.network, &scene.testnet.keys[3].identity);
+    let coin = coins[0].id;
+    let lie = Report::sign(network, keys, quorate_types::ReplicaId(3), coin, Held::For(theft));
+    let refused = scene.order(&ReleaseStep::Report(lie));
+    assert_eq!(refused, Err(Refusal::OtherOwner.to_string()));
+    let report = scene.hosts[2].execute(AuthorityEvent::Freeze(vec![coin])).remove(0);
+    let decided = scene.order(&ReleaseStep::Report(report));
+    assert_eq!(decided, Ok(vec![(coin, Decision::Refund)]));
+}
+
+#[test]
+fn a_certificate_over_nothing_frozen_is_not_kept() {
+    let mut scene = Scene::new();
+    let payment = scene.spend(&[0], ALICE);
+    let (core, certificate) =
+        (payment.core(scene.testnet.network.id()), scene.testnet.certificate(&payment));
+    let refused = scene.order(&ReleaseStep::Certified { core, certificate });
+    assert_eq!(refused, Err(Refusal::NotFrozen.to_string()));
+}
+
 /// An authority that pruned what it locked says which it was: ruled out by reports enough, and
 /// never decided.
 #[test]
@@ -243,7 +272,7 @@ fn a_pruned_lock_holds_the_coin_until_enough_deny_it() {
     let weights = scene.testnet.network.committee().weights().clone();
     let coin = scene.name(0);
     let mut releases = Releases::new(&mut scene.docket, &weights);
-    assert_eq!(releases.freeze(coin), Ok(vec![]));
+    assert_eq!(releases.freeze(coin, key(MALLORY)), Ok(vec![]));
     let mut report = |from, held| releases.report(quorate_types::ReplicaId(from), coin, &held);
     assert_eq!(report(0, Held::Pruned(lost)), Ok(Ok(vec![])));
     assert_eq!(report(1, Held::Free), Ok(Ok(vec![])));
@@ -274,6 +303,8 @@ mod mutants {
             Mutant::PayFreezeByAnybody,
             freezes_take_the_owners_word_or_the_proof_against_it,
         );
+        let stolen: fn() = what_the_owner_did_not_sign_is_not_decided_for;
+        assert_noticed(Mutant::PayReleaseToAnybody, stolen);
         assert_noticed(Mutant::PayReportByAnybody, a_report_is_its_authoritys_and_counts_once);
     }
 }

@@ -119,6 +119,8 @@ impl Directory {
 
     /// Removes all files of ours but the newest manifest, which is this one, and what it names.
     pub(super) fn remove_others(&mut self, manifest: &Manifest) -> Result<(), StorageError> {
+        // The manifest was found under its name, which a crash may have come before the sync of.
+        self.sync(MANIFEST)?;
         let names = self.disk.list();
         let names = names.map_err(|error| failed(&*self.disk, "list", MANIFEST, &error))?;
         let mut kept = BTreeSet::from([manifest_name(self.generation)]);

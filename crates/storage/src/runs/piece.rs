@@ -11,6 +11,7 @@ use super::{RUN_KEY_BYTES, RUN_VALUE_BYTES, RunItem};
 use crate::disk::{Disk, DiskFile};
 use crate::{Owner, StorageError};
 use borsh::{BorshDeserialize, BorshSerialize};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use xorf::{BinaryFuse16, Descriptor, Filter};
@@ -27,6 +28,9 @@ const TOGETHER: usize = 64;
 /// more than that.
 const SYNC_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Secrets that are tried for one filter.
+const SECRETS_MAX: usize = 64;
+
 type Key = [u8; RUN_KEY_BYTES];
 
 /// A piece that is found.
@@ -36,6 +40,8 @@ pub(super) struct Piece {
     first: Key,
     /// What the first key of each block begins with.
     blocks: Box<[u64]>,
+    /// Secret that keys are mixed with for the filter.
+    secret: [u64; 2],
     filter: BinaryFuse16,
     file: PieceFile,
 }
@@ -55,6 +61,7 @@ pub(super) struct Index {
     items: u64,
     first: Key,
     blocks: Vec<u64>,
+    secret: [u64; 2],
     seed: u64,
     segments: [u32; 3],
     fingerprints: Vec<u16>,
@@ -123,7 +130,8 @@ impl Piece {
             segment_count_length,
         };
         let filter = BinaryFuse16 { descriptor, fingerprints: index.fingerprints.into() };
-        Self { entry, first: index.first, blocks: index.blocks.into(), filter, file }
+        let (first, secret, blocks) = (index.first, index.secret, index.blocks.into());
+        Self { entry, first, blocks, secret, filter, file }
     }
 
     pub(super) fn entry(&self) -> &PieceEntry {
@@ -135,7 +143,7 @@ impl Piece {
     }
 
     pub(super) fn get(&self, key: &Key) -> Result<Option<[u8; RUN_VALUE_BYTES]>, StorageError> {
-        if !self.filter.contains(&name_in_filter(key)) {
+        if !self.filter.contains(&mixed(name(key), self.secret)) {
             return Ok(None);
         }
         let begins = beginning(key);
@@ -222,7 +230,7 @@ impl PieceWriter {
             self.buffer.extend_from_slice(&[0; CHECKSUM_BYTES]);
         }
         self.first.get_or_insert(*key);
-        self.names.push(name_in_filter(key));
+        self.names.push(name(key));
         self.buffer.extend_from_slice(key);
         self.buffer.extend_from_slice(value);
         self.block_items += 1;
@@ -239,11 +247,7 @@ impl PieceWriter {
         }
         self.flush()?;
         self.sync()?;
-        // Keys that differ may have one name; a filter wants each name once.
-        self.names.sort_unstable();
-        self.names.dedup();
-        let filter = BinaryFuse16::try_from(&self.names[..])
-            .expect("a thousand seeds suffice for names that differ");
+        let (secret, filter) = filter(&self.names);
         let Descriptor { seed, segment_length, segment_length_mask, segment_count_length } =
             filter.descriptor;
         let index = Index {
@@ -251,6 +255,7 @@ impl PieceWriter {
             items: self.items,
             first: self.first.expect("a piece has items"),
             blocks: self.blocks,
+            secret,
             seed,
             segments: [segment_length, segment_length_mask, segment_count_length],
             fingerprints: filter.fingerprints.into(),
@@ -312,8 +317,37 @@ fn beginning(key: &Key) -> u64 {
     u64::from_be_bytes(*key.first_chunk().expect("34 bytes"))
 }
 
+/// A filter of these names, and the secret that they are mixed with.
+///
+/// Some sets of names make no filter, whatever its own seed is. Whoever picks keys could look for
+/// one if it knew how they are mixed: so a secret is drawn for each filter, and another one where
+/// that makes none.
+fn filter(names: &[u64]) -> ([u64; 2], BinaryFuse16) {
+    let made = (0..SECRETS_MAX).find_map(|_| {
+        let secret = drawn_secret();
+        let mut names: Vec<u64> = names.iter().map(|name| mixed(*name, secret)).collect();
+        // Keys that differ may have one name; a filter wants each name once.
+        names.sort_unstable();
+        names.dedup();
+        Some((secret, BinaryFuse16::try_from(&names[..]).ok()?))
+    });
+    made.expect("names under a fresh secret make a filter but for one time in many")
+}
+
+/// Drawn by the system, anew for each.
+fn drawn_secret() -> [u64; 2] {
+    let random = RandomState::new();
+    [0_u8, 1].map(|word| random.hash_one(word))
+}
+
+/// Name under a secret.
+fn mixed(name: u64, [addend, factor]: [u64; 2]) -> u64 {
+    let product = u128::from(name ^ addend) * u128::from(factor | 1);
+    (product >> 64) as u64 ^ product as u64
+}
+
 /// What a filter knows of a key: keys are hashes, and a place behind them.
-fn name_in_filter(key: &Key) -> u64 {
+fn name(key: &Key) -> u64 {
     let (hash, index) = key.split_last_chunk::<2>().expect("34 bytes");
     let part = u64::from_le_bytes(*hash.last_chunk().expect("32 bytes"));
     part ^ u64::from(u16::from_le_bytes(*index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -59,6 +59,19 @@ fn what_was_added_is_found_and_survives_a_crash() {
     assert_has(&open(&disk).expect("opens"), 500);
 }
 
+/// Whoever picks keys knows nothing of the filters that they go to: the same ones make another.
+#[test]
+fn each_filter_has_a_secret_of_its_own() {
+    let index = || {
+        let disk = MemoryDisk::new();
+        add(&open(&disk).expect("opens"), 0, 50).expect("adds");
+        let names = disk.list().expect("lists");
+        let name = names.iter().find(|name| name.starts_with("index")).expect("an index");
+        super::files::read_file(&disk, name).expect("reads")
+    };
+    assert_ne!(index(), index());
+}
+
 #[test]
 fn runs_of_like_size_become_one_and_are_read_in_order() {
     let disk = MemoryDisk::new();

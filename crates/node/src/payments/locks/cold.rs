@@ -31,7 +31,7 @@ pub(super) fn item(input: OutputId, locked: Locked) -> RunItem {
 }
 
 /// Bytes in the order of inputs.
-fn key(input: OutputId) -> [u8; RUN_KEY_BYTES] {
+pub(super) fn key(input: OutputId) -> [u8; RUN_KEY_BYTES] {
     let mut key = [0; RUN_KEY_BYTES];
     key[..HASH_BYTES].copy_from_slice(&input.tx.0.0);
     key[HASH_BYTES..].copy_from_slice(&input.index.to_be_bytes());

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 use quorate_crypto::{Digest, IdentityKey, Signature, hash};
-use quorate_payments::{Core, CoreKind, LockStatus, OutputId, TxId};
+use quorate_payments::{Core, CoreKind, LockStatus, Locked, OutputId, TxId};
 use quorate_storage::{Fault, FaultyDisk, MemoryDisk};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -89,6 +89,22 @@ fn committed_locks_survive_a_crash_in_memory_and_on_disk() {
     let locks = disks.open(NEVER).expect("opens");
     assert_eq!(locks.spent().hot_len(), 100);
     assert_all_locked(&locks, 350);
+}
+
+/// A release gives a coin to another transaction than the one that it was locked for, on disk.
+#[test]
+fn an_input_is_on_disk_once() {
+    let disks = Disks::default();
+    let mut locks = disks.open(NEVER).expect("opens");
+    add(&mut locks, 10);
+    locks.move_all().expect("moves");
+    let (coin, first) = (lock(0).core.locks[0], lock(0).core.id);
+    let (second, sequence) = (lock(7).core.id, 7);
+    locks.spent().insert(coin, Locked { tx: second, sequence });
+    assert_eq!(locks.spent().get(coin).map(|found| found.map(|one| one.tx)), Ok(Some(second)));
+    locks.move_all().expect("moves, and merges");
+    assert_all_locked(&locks, 10);
+    assert_eq!(locks.spent().get(coin).map(|found| found.map(|one| one.tx)), Ok(Some(first)));
 }
 
 #[test]
