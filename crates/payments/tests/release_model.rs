@@ -271,7 +271,7 @@ impl Model for Release {
             Action::ShowCertificate(tx) => {
                 let core = self.core(Tx::Signed(tx));
                 let mut releases = Releases::new(&mut next.docket, &self.weights);
-                let _ = sure(releases.certified(core.id, &core.locks));
+                let _ = sure(releases.certified(&core));
             }
             Action::Decide(at, coin) => {
                 let decision = sure(state.docket.coin(name(coin))).decision;

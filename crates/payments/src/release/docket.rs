@@ -54,6 +54,8 @@ impl Standing {
 /// What is known of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Known {
+    /// Key that signed it.
+    pub payer: IdentityKey,
     /// Coins that it takes, as its payer signed.
     pub locks: Vec<OutputId>,
     /// True once its certificate was shown.

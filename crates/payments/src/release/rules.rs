@@ -1,7 +1,7 @@
 //! The rules: what reports and certificates decide.
 
 use super::{Decision, Docket, Held, Known, ReleaseStep, Standing};
-use crate::{CoreKind, OutputId, TxId};
+use crate::{Core, CoreKind, OutputId, TxId};
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{ReplicaId, Weights};
@@ -60,7 +60,7 @@ impl<'a, D: Docket> Releases<'a, D> {
                 Ok(Ok(decided))
             }
             ReleaseStep::Report(report) => self.report(report.authority, report.coin, &report.held),
-            ReleaseStep::Certified { core, .. } => self.certified(core.id, &core.locks),
+            ReleaseStep::Certified { core, .. } => self.certified(core),
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a, D: Docket> Releases<'a, D> {
             return Ok(Err(refusal));
         }
         if let Held::For(core) = held {
-            self.learn(core.id, &core.locks, false)?;
+            self.learn(core, false)?;
         }
         let mut standing = self.docket.coin(coin)?;
         standing.claims.extend(held.tx());
@@ -107,34 +107,31 @@ impl<'a, D: Docket> Releases<'a, D> {
     ///
     /// # Errors
     /// When the docket fails; within, that something else was decided.
-    pub fn certified(
-        &mut self,
-        tx: TxId,
-        locks: &[OutputId],
-    ) -> Result<Result<Decided, Refusal>, D::Error> {
+    pub fn certified(&mut self, core: &Core) -> Result<Result<Decided, Refusal>, D::Error> {
         let mut is_any_frozen = false;
-        for lock in locks {
+        for lock in &core.locks {
             let standing = self.docket.coin(*lock)?;
             is_any_frozen |= standing.is_frozen();
-            if standing.decision.is_some_and(|decision| decision != Decision::Spend(tx)) {
+            if standing.decision.is_some_and(|decision| decision != Decision::Spend(core.id)) {
                 return Ok(Err(Refusal::DecidedAgainst));
             }
         }
         if !is_any_frozen {
             return Ok(Err(Refusal::NotFrozen));
         }
-        self.learn(tx, locks, true)?;
-        self.settle(locks.to_vec()).map(Ok)
+        self.learn(core, true)?;
+        self.settle(core.locks.clone()).map(Ok)
     }
 
     /// Notes which coins a transaction takes, at each of them.
-    fn learn(&mut self, tx: TxId, locks: &[OutputId], certified: bool) -> Result<(), D::Error> {
-        let before = self.docket.transaction(tx)?;
+    fn learn(&mut self, core: &Core, certified: bool) -> Result<(), D::Error> {
+        let before = self.docket.transaction(core.id)?;
         let certified = certified || before.is_some_and(|known| known.certified);
-        self.docket.set_transaction(tx, &Known { locks: locks.to_vec(), certified })?;
-        for lock in locks {
+        let known = Known { payer: core.payer, locks: core.locks.clone(), certified };
+        self.docket.set_transaction(core.id, &known)?;
+        for lock in &core.locks {
             let mut standing = self.docket.coin(*lock)?;
-            if standing.claims.insert(tx) {
+            if standing.claims.insert(core.id) {
                 self.docket.set_coin(*lock, &standing)?;
             }
         }
@@ -211,13 +208,17 @@ impl<'a, D: Docket> Releases<'a, D> {
         Ok(true)
     }
 
-    /// Tells whether a transaction that takes `coin` may be certified, for all that is known (★).
+    /// Tells whether a transaction that takes `coin` may be certified, for all that is known (★):
+    /// not where one of its coins is somebody else's, for then no honest authority votes for it.
     fn is_possible(&self, tx: TxId, coin: OutputId) -> Result<bool, D::Error> {
         let known = self.docket.transaction(tx)?;
+        let payer = known.as_ref().map(|known| known.payer);
         let locks = known.map_or_else(|| vec![coin], |known| known.locks);
         for lock in locks {
             let standing = self.docket.coin(lock)?;
-            if standing.is_frozen() && !self.is_possible_at(tx, &standing) {
+            let is_theirs = mutants::active(Mutant::PayReleaseToAnybody)
+                || payer.is_none_or(|payer| standing.owner == Some(payer));
+            if standing.is_frozen() && !(is_theirs && self.is_possible_at(tx, &standing)) {
                 return Ok(false);
             }
         }

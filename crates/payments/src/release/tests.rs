@@ -253,6 +253,35 @@ fn what_the_owner_did_not_sign_is_not_decided_for() {
     assert_eq!(decided, Ok(vec![(coin, Decision::Refund)]));
 }
 
+/// ★ Nor for what one owner signed over another's coin beside its own, whoever names it there.
+#[test]
+fn a_coin_is_not_decided_for_what_another_owner_signed_over_it() {
+    let mut scene = Scene::new();
+    let network = std::sync::Arc::clone(&scene.testnet.network);
+    let (theirs, own) = (scene.coins()[0].clone(), scene.testnet.endowed(ALICE)[0].clone());
+    let both = [theirs.clone(), own.clone()];
+    let theft = scene.testnet.spend(ALICE, &both, &[to(ALICE, 15)]).core(network.id());
+    let freeze = Freeze::by_owner(&network, &secret(ALICE), vec![own.clone()]);
+    assert_eq!(scene.order(&ReleaseStep::Freeze(freeze)), Ok(vec![]));
+    scene.release(&[0], &[]);
+    let lie = |scene: &mut Scene, coin, held| {
+        let keys = scene.testnet.keys[3].identity.clone();
+        let lie = Report::sign(&network, &keys, quorate_types::ReplicaId(3), coin, held);
+        scene.order(&ReleaseStep::Report(lie)).expect("counted")
+    };
+    let mut decided = lie(&mut scene, own.id, Held::For(theft.clone()));
+    decided.extend(lie(&mut scene, theirs.id, Held::Pruned(theft.id)));
+    for one in 0..2 {
+        for report in scene.hosts[one].execute(AuthorityEvent::Freeze(vec![own.id, theirs.id])) {
+            decided.extend(scene.order(&ReleaseStep::Report(report)).expect("counted"));
+        }
+    }
+    decided.sort();
+    let mut refunds = [(own.id, Decision::Refund), (theirs.id, Decision::Refund)];
+    refunds.sort();
+    assert_eq!(decided, refunds);
+}
+
 #[test]
 fn a_certificate_over_nothing_frozen_is_not_kept() {
     let mut scene = Scene::new();
@@ -305,6 +334,10 @@ mod mutants {
         );
         let stolen: fn() = what_the_owner_did_not_sign_is_not_decided_for;
         assert_noticed(Mutant::PayReleaseToAnybody, stolen);
+        assert_noticed(
+            Mutant::PayReleaseToAnybody,
+            a_coin_is_not_decided_for_what_another_owner_signed_over_it,
+        );
         assert_noticed(Mutant::PayReportByAnybody, a_report_is_its_authoritys_and_counts_once);
     }
 }
