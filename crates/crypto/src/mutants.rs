@@ -368,6 +368,11 @@ pub enum Mutant {
     PayNoLocks,
     /// Payments: an input is looked up in memory alone, not among those on disk.
     PayIgnoreCold,
+    /// Payments: an input that cannot be looked up is taken for free.
+    PayFailedIsFree,
+    /// Payments: an authority that finds neither locks nor a mark starts without its operator's
+    /// word.
+    PayStartUnasked,
     /// Payments: inputs that move to the disk leave memory before they are found there.
     PayForgetBeforeKept,
     /// Payments: a vote leaves before the mark beside the key counts its lock.

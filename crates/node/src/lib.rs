@@ -46,7 +46,7 @@ pub mod reload;
 pub mod rescue;
 mod room;
 mod shutdown;
-mod slots;
+pub mod slots;
 pub mod testnet;
 mod threads;
 pub mod tls;

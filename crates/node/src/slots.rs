@@ -1,5 +1,5 @@
-//! A small file beside a key that is written in place: two slots take turns, each with a checksum,
-//! so that a torn write leaves the other.
+//! A small file beside a key, or a wallet's book, that is written in place: two slots take turns,
+//! each with a checksum, so that a torn write leaves the other.
 
 use crate::durable;
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -17,7 +17,7 @@ const CHECKSUM_BYTES: usize = 32;
 
 /// The file. What it says is told apart from other files' by its domain.
 #[derive(Debug)]
-pub(crate) struct SlotFile {
+pub struct SlotFile {
     path: PathBuf,
     file: File,
     /// Room that a write waits for.
@@ -29,16 +29,19 @@ pub(crate) struct SlotFile {
 
 /// What a file said when it was opened.
 #[derive(Debug)]
-pub(crate) struct Found<T> {
+pub struct Found<T> {
     /// Contents that are whole, the newest first.
-    pub(crate) slots: Vec<T>,
+    pub slots: Vec<T>,
     /// There is something, and nothing of it is whole.
-    pub(crate) is_damaged: bool,
+    pub is_damaged: bool,
 }
 
 impl SlotFile {
     /// Opens the file, or makes an empty one.
-    pub(crate) fn open<T: BorshDeserialize>(
+    ///
+    /// # Errors
+    /// When it cannot be opened or read.
+    pub fn open<T: BorshDeserialize>(
         path: PathBuf,
         domain: &'static str,
     ) -> io::Result<(Self, Found<T>)> {
@@ -60,13 +63,18 @@ impl SlotFile {
         Self { room: room.clone(), ..self }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Writes a content of some hundred bytes in the place of the older one. Read after the end of
     /// the process; after a power cut where [`SlotFile::sync`] came after it.
-    pub(crate) fn put(&mut self, content: &impl BorshSerialize) -> Result<(), StorageError> {
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put(&mut self, content: &impl BorshSerialize) -> Result<(), StorageError> {
         self.turn += 1;
         let mut bytes =
             borsh::to_vec(&(self.turn, content)).expect("encoding into memory cannot fail");
@@ -92,8 +100,11 @@ impl SlotFile {
             .map_err(|error| self.failed("sync the directory of", &error))
     }
 
-    /// Makes durable what was put: a slot that was there before has its length already.
-    pub(crate) fn sync(&self) -> Result<(), StorageError> {
+    /// Makes durable what was put, and the file's length if it grew.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn sync(&self) -> Result<(), StorageError> {
         self.file.sync_data().map_err(|error| self.failed("sync", &error))
     }
 

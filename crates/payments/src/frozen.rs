@@ -76,31 +76,18 @@ impl Frozen {
         self.coins.read().get(&coin)?.decision
     }
 
-    /// Number of coins that are or were under release.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.coins.read().len()
-    }
-
-    /// Returns `true` while no coin ever was under release.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.coins.read().is_empty()
-    }
-
-    /// Tells whether the coin was decided for this transaction.
-    pub(crate) fn is_due(&self, coin: OutputId, core: &Core) -> bool {
-        self.decision(coin).is_some_and(|decision| is_for(decision, core))
-    }
-
-    /// Notes that a transaction that was decided for is locked.
-    pub(crate) fn follow(&self, core: &Core) {
-        let mut coins = self.coins.write();
-        for lock in &core.locks {
-            if let Some(entry) = coins.get_mut(lock) {
-                entry.followed |= entry.decision.is_some_and(|decision| is_for(decision, core));
+    /// Notes that a transaction is locked; returns its coins that were decided for it.
+    pub(crate) fn follow(&self, core: &Core) -> Vec<OutputId> {
+        let Standing::Due { followed } = self.standing(core) else { return Vec::new() };
+        let is_due = |coin: &OutputId| self.decision(*coin).is_some();
+        let due: Vec<OutputId> = core.locks.iter().copied().filter(is_due).collect();
+        if !followed {
+            let mut coins = self.coins.write();
+            for coin in &due {
+                coins.entry(*coin).and_modify(|entry| entry.followed = true);
             }
         }
+        due
     }
 
     pub(crate) fn standing(&self, core: &Core) -> Standing {

@@ -76,13 +76,7 @@ impl RecordFile {
         if let Some(file) = &in_use {
             lock(file, path)?;
         }
-        let mut records = Vec::new();
-        let mut extent = Extent::EMPTY;
-        for content in contents {
-            let record = frame(extent.end, content);
-            extent = extent.with(&record);
-            records.extend_from_slice(&record);
-        }
+        let (records, extent) = frames(Extent::EMPTY, contents);
         let fresh = path.with_extension("new");
         let written = OpenOptions::new()
             .write(true)
@@ -153,16 +147,7 @@ impl RecordFile {
     /// records are durable is not known before the file is opened again.
     pub(super) fn append(&mut self, contents: &[Vec<u8>]) -> Result<(), WalletError> {
         self.check_usable()?;
-        let (mut records, mut extent) = (Vec::new(), self.extent);
-        for content in contents {
-            assert!(
-                content.len() <= CONTENT_BYTES_MAX,
-                "records are bounded by whoever makes them"
-            );
-            let record = frame(extent.end, content);
-            extent = extent.with(&record);
-            records.extend_from_slice(&record);
-        }
+        let (records, extent) = frames(self.extent, contents);
         let written = self.file.write_all_at(&records, self.extent.end);
         if let Err(source) = written.and_then(|()| self.file.sync_data()) {
             self.has_failed = true;
@@ -237,6 +222,18 @@ fn lock(file: &File, path: &Path) -> Result<(), WalletError> {
 fn sync_folder(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Records of these contents behind a book's extent, and the extent with them.
+fn frames(mut extent: Extent, contents: &[Vec<u8>]) -> (Vec<u8>, Extent) {
+    let mut records = Vec::new();
+    for content in contents {
+        assert!(content.len() <= CONTENT_BYTES_MAX, "records are bounded by whoever makes them");
+        let record = frame(extent.end, content);
+        extent = extent.with(&record);
+        records.extend_from_slice(&record);
+    }
+    (records, extent)
 }
 
 fn frame(offset: u64, content: &[u8]) -> Vec<u8> {

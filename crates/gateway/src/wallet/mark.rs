@@ -5,23 +5,15 @@
 //! the wallet signed since, and would sign a second transaction over the same coins. The book is
 //! written first, then the mark, then a payment is shown to anybody: so a crash leaves a book that
 //! is ahead of its mark, and never one behind it.
-//!
-//! ```text
-//! two slots, written in turn, each of 64 bytes:
-//!     count: u64 ‖ end of the book: u64 ‖ chain of its records: 32 bytes ‖ check: 16 bytes
-//! ```
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Digest, hash_parts};
-use std::fs::{File, OpenOptions};
+use quorate_node::slots::{Found, SlotFile};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-const SLOT_BYTES: usize = 64;
-const CHECK_BYTES: usize = 16;
-
 /// Extent of a book: where it ends, and a hash over all its records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) struct Extent {
     pub(super) end: u64,
     pub(super) chain: Digest,
@@ -40,10 +32,7 @@ impl Extent {
 
 /// The mark of one book.
 #[derive(Debug)]
-pub(super) struct Mark {
-    file: File,
-    count: u64,
-}
+pub(super) struct Mark(SlotFile);
 
 /// Path of a book's mark.
 pub(super) fn path_of(book: &Path) -> PathBuf {
@@ -53,49 +42,18 @@ pub(super) fn path_of(book: &Path) -> PathBuf {
 impl Mark {
     /// Opens a book's mark, or makes one, and returns what it says; nothing where it says nothing.
     pub(super) fn open(book: &Path, is_new: bool) -> io::Result<(Self, Option<Extent>)> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(is_new).mode(0o600);
-        let file = options.open(path_of(book))?;
-        let mut slots = [0; 2 * SLOT_BYTES];
-        let mut read = 0;
-        while read < slots.len() {
-            match file.read_at(&mut slots[read..], read as u64)? {
-                0 => break,
-                bytes => read += bytes,
-            }
+        let path = path_of(book);
+        if !is_new && !path.try_exists()? {
+            return Err(io::ErrorKind::NotFound.into());
         }
-        let newest = slots.chunks(SLOT_BYTES).filter_map(decode).max_by_key(|(count, _)| *count);
-        let count = newest.map_or(0, |(count, _)| count);
-        Ok((Self { file, count }, newest.map(|(_, extent)| extent)))
+        let (slots, found): (_, Found<Extent>) = SlotFile::open(path, "quorate v1 wallet: mark")?;
+        Ok((Self(slots), found.slots.first().copied()))
     }
 
     /// Says, durably, how far the book is written.
     pub(super) fn write(&mut self, extent: Extent) -> io::Result<()> {
-        let count = self.count + 1;
-        let place = (count % 2) * SLOT_BYTES as u64;
-        self.file.write_all_at(&encode(count, extent), place)?;
-        self.file.sync_data()?;
-        self.count = count;
-        Ok(())
+        self.0.put(&extent).and_then(|()| self.0.sync()).map_err(io::Error::other)
     }
-}
-
-fn encode(count: u64, extent: Extent) -> [u8; SLOT_BYTES] {
-    let mut slot = [0; SLOT_BYTES];
-    slot[..8].copy_from_slice(&count.to_le_bytes());
-    slot[8..16].copy_from_slice(&extent.end.to_le_bytes());
-    slot[16..48].copy_from_slice(&extent.chain.0);
-    let check = hash_parts("quorate v1 wallet: mark", &[&slot[..48]]);
-    slot[48..].copy_from_slice(&check.0[..CHECK_BYTES]);
-    slot
-}
-
-/// Content of a slot; nothing where its writing was interrupted.
-fn decode(slot: &[u8]) -> Option<(u64, Extent)> {
-    let word = |at: usize| u64::from_le_bytes(slot[at..at + 8].try_into().expect("8 bytes"));
-    let chain = Digest(slot[16..48].try_into().expect("32 bytes"));
-    let (count, extent) = (word(0), Extent { end: word(8), chain });
-    (encode(count, extent) == slot).then_some((count, extent))
 }
 
 #[cfg(test)]
@@ -116,7 +74,8 @@ mod tests {
         mark.write(second).expect("written");
         assert_eq!(Mark::open(&book, false).expect("opened").1, Some(second));
         let whole = std::fs::read(path_of(&book)).expect("read");
-        for at in 0..64 {
+        // The second one, in the first slot.
+        for at in 0..512 {
             let mut torn = whole.clone();
             torn[at] ^= 1;
             std::fs::write(path_of(&book), torn).expect("written");

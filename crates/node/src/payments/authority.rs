@@ -1,15 +1,17 @@
 //! One shard of an authority, on its threads.
 
+mod log;
+
 use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::evidence::Evidence;
 use super::locks::{Locks, recover};
 use super::mark::{Mark, Start};
 use super::queue::{Leaving, Promise, Queued};
-use super::records::{Change, Records};
+use super::records::Records;
 use super::releases::{ReleaseFeed, ReleaseLog};
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
-use super::wallet_requests::{WalletRequests, coin_states, open_recorded, reply};
+use super::wallet_requests::{WalletRequests, open_recorded};
 use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network};
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
@@ -25,12 +27,9 @@ use crate::{NodeError, keys, tls};
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::{IdentitySecret, KeyFile, VotingSecret};
-use quorate_engine::Frame;
-use quorate_engine::host::{GroupCommit, barrier};
-use quorate_payments::release::{Held, Report};
 use quorate_payments::{
-    AuthorityEffect, AuthorityEvent, Network, OrderVerifier, OutputId, RecordRefusal, SignJob,
-    Transaction, Verdict, WalletReply, check_orders,
+    AuthorityEffect, AuthorityEvent, Network, OrderVerifier, SignJob, Transaction, Verdict,
+    check_orders,
 };
 use quorate_storage::{LogConfig, Owner, Role};
 use quorate_types::{Machine, ReplicaId, Time};
@@ -49,9 +48,6 @@ const CHECKED_MAX: usize = 16;
 
 /// Effects that wait for the log thread; then the machine waits.
 const QUEUED_MAX: usize = 65_536;
-
-/// Groups of answers that wait for the mark; then the log waits.
-const UNMARKED_MAX: usize = 64;
 
 /// Time that connections may take to end.
 const NETWORK_END: Duration = Duration::from_millis(200);
@@ -268,7 +264,7 @@ impl Origin {
         let records = Records::open(&folder("records"), owner, config.record_bytes)?;
         let records = Arc::new(records);
         let mut kept = Kept { locks, releases, evidence, records, mark };
-        let promises = promises(&kept.locks, &kept.releases);
+        let promises = log::promises(&kept.locks, &kept.releases);
         kept.mark.check(promises)?;
         kept.mark.begin(promises)?;
         Ok(kept)
@@ -336,42 +332,6 @@ impl Origin {
         threads.spawn("machine", move || machine.run(&checked_in, &events_in, &stopped))?;
         let reports = self.spawn_log(threads, kept, events.clone(), queued)?;
         Ok((stop, ReleaseFeed { events, reports }))
-    }
-
-    /// Starts log and mark; what they have to have ordered comes out.
-    fn spawn_log(
-        &self,
-        threads: &mut Threads,
-        Kept { locks, releases, evidence, records, mark }: Kept,
-        events: Sender<AuthorityEvent>,
-        queued: Receiver<Queued>,
-    ) -> Result<Receiver<Report>, NodeError> {
-        let (unmarked, unmarked_in) = bounded(UNMARKED_MAX);
-        // Everything goes behind the log in one queue: the front half has nothing to decide.
-        let (_, queue) = barrier();
-        let (reports, reported) = unbounded();
-        let reporter = Reporter {
-            network: Arc::clone(&self.network),
-            identity: self.identity.clone(),
-            me: self.me,
-        };
-        let log = LogThread {
-            log: queue,
-            locks,
-            releases,
-            reporter,
-            evidence,
-            records,
-            changes: Vec::new(),
-            events,
-            payers: Arc::clone(&self.payers),
-            counts: Arc::clone(&self.counts),
-            unmarked,
-        };
-        threads.spawn("log", move || log.run(&queued))?;
-        let marking = MarkThread { mark, payers: Arc::clone(&self.payers), reports };
-        threads.spawn("mark", move || marking.run(&unmarked_in))?;
-        Ok(reported)
     }
 }
 
@@ -553,183 +513,6 @@ impl MachineThread {
             Verdict::Busy => self.counts.refused("busy"),
             Verdict::Undecided { .. } => self.counts.refused("undecided"),
             Verdict::Released { .. } => self.counts.refused("released"),
-        }
-    }
-}
-
-/// The log's thread: what is queued is one group, and nothing in it leaves before its locks are
-/// durable (★, `quorate_engine::host`).
-struct LogThread {
-    log: GroupCommit<Promise, Leaving>,
-    locks: Locks,
-    releases: ReleaseLog,
-    reporter: Reporter,
-    evidence: Evidence,
-    records: Arc<Records>,
-    /// Changes to records that are not durable yet.
-    changes: Vec<Change>,
-    events: Sender<AuthorityEvent>,
-    payers: Arc<Payers>,
-    counts: Arc<Counts>,
-    unmarked: Sender<Unmarked>,
-}
-
-/// Signs what frozen coins are locked for.
-struct Reporter {
-    network: Arc<Network>,
-    identity: IdentitySecret,
-    me: ReplicaId,
-}
-
-impl Reporter {
-    fn report(&self, coin: OutputId, held: Held) -> Report {
-        Report::sign(&self.network, &self.identity, self.me, coin, held)
-    }
-}
-
-/// What leaves once the mark counts what it rests on.
-enum Outgoing {
-    Answer(u64, Frame),
-    Report(Box<Report>),
-}
-
-/// What rests on promises that are durable, and the number of promises that the mark has to count
-/// before it leaves (★).
-struct Unmarked {
-    promises: u64,
-    outgoing: Vec<Outgoing>,
-}
-
-/// Number of promises that the mark counts: locks, and entries about coins under release.
-fn promises(locks: &Locks, releases: &ReleaseLog) -> u64 {
-    locks.next() + releases.next()
-}
-
-impl LogThread {
-    fn run(mut self, queued: &Receiver<Queued>) -> Result<(), NodeError> {
-        while let Ok(first) = queued.recv() {
-            for queued in std::iter::once(first).chain(queued.try_iter().take(QUEUED_MAX)) {
-                match queued {
-                    Queued::Persist(promise) => self.log.push(promise),
-                    Queued::Record(change) => self.changes.push(change),
-                    Queued::Held(leaving) => self.log.hold(leaving),
-                }
-            }
-            let mut released = Vec::new();
-            if self.write_group()? {
-                self.log.finish(|leaving| released.push(leaving));
-            }
-            self.log.release_ready(|leaving| released.push(leaving));
-            let mut outgoing = Vec::new();
-            for leaving in released {
-                self.leave(leaving, &mut outgoing)?;
-            }
-            let promises = promises(&self.locks, &self.releases);
-            let unmarked = Unmarked { promises, outgoing };
-            if !unmarked.outgoing.is_empty() && self.unmarked.send(unmarked).is_err() {
-                // The thread of the mark has said why.
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes everything that is queued durable, locks and records side by side; `false` when there
-    /// are no locks.
-    fn write_group(&mut self) -> Result<bool, NodeError> {
-        if self.changes.is_empty() {
-            return self.write_locks();
-        }
-        let (records, changes) = (Arc::clone(&self.records), std::mem::take(&mut self.changes));
-        let (written, stored) = std::thread::scope(|scope| {
-            let storing = scope.spawn(|| records.apply(&changes));
-            (self.write_locks(), storing.join().expect("storing records does not panic"))
-        });
-        for (change, is_done) in changes.iter().zip(stored?) {
-            self.tell(change, is_done);
-        }
-        written
-    }
-
-    /// Tells a wallet that its request is done, or counts what there was no room for.
-    fn tell(&self, change: &Change, is_done: bool) {
-        if !is_done {
-            self.counts.refused("records-full");
-        }
-        let Some((ticket, number)) = change.asked else { return };
-        let content =
-            if is_done { WalletReply::Done } else { WalletReply::Refused(RecordRefusal::Full) };
-        if let Some(outbox) = self.payers.outbox(ticket) {
-            outbox.push(reply(number, content));
-        }
-    }
-
-    fn write_locks(&mut self) -> Result<bool, NodeError> {
-        let Some(promises) = self.log.begin() else { return Ok(false) };
-        let before = self.locks.next();
-        for promise in promises {
-            match promise {
-                Promise::Locks(locks) => {
-                    locks.iter().try_for_each(|lock| self.locks.append(lock))?;
-                }
-                Promise::Releases(entries) => self.releases.keep(entries)?,
-            }
-        }
-        self.locks.commit()?;
-        self.counts.commits.inc();
-        self.counts.locks.inc_by(self.locks.next() - before);
-        Ok(true)
-    }
-
-    fn leave(&mut self, leaving: Leaving, outgoing: &mut Vec<Outgoing>) -> Result<(), NodeError> {
-        match leaving {
-            Leaving::Answer(ticket, frame) => outgoing.push(Outgoing::Answer(ticket, frame)),
-            Leaving::Coins(question) => {
-                let states = reply(question.number, coin_states(&question, &self.locks)?);
-                outgoing.push(Outgoing::Answer(question.ticket, states));
-            }
-            Leaving::Read(sequence) => {
-                let lock = self.locks.read(sequence)?;
-                let _ = self.events.send(AuthorityEvent::Read { sequence, lock });
-            }
-            Leaving::Evidence(proof) => self.evidence.keep(*proof)?,
-            Leaving::Report(coin, held) => {
-                outgoing.push(Outgoing::Report(Box::new(self.reporter.report(coin, *held))));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Thread of the mark: a group's answers leave once it counts the group's locks, while the log
-/// syncs the next one.
-struct MarkThread {
-    mark: Mark,
-    payers: Arc<Payers>,
-    reports: Sender<Report>,
-}
-
-impl MarkThread {
-    fn run(mut self, unmarked: &Receiver<Unmarked>) -> Result<(), NodeError> {
-        while let Ok(first) = unmarked.recv() {
-            let groups: Vec<Unmarked> = std::iter::once(first).chain(unmarked.try_iter()).collect();
-            // The log goes forward: the last one has the most.
-            let promises = groups.last().map_or(0, |group| group.promises);
-            self.mark.advance(promises)?;
-            groups.into_iter().flat_map(|group| group.outgoing).for_each(|one| self.send(one));
-        }
-        Ok(())
-    }
-
-    fn send(&self, outgoing: Outgoing) {
-        match outgoing {
-            Outgoing::Answer(ticket, frame) => {
-                if let Some(outbox) = self.payers.outbox(ticket) {
-                    outbox.push(frame);
-                }
-            }
-            // There are as many as were asked for: whoever feeds freezes reads them.
-            Outgoing::Report(report) => drop(self.reports.send(*report)),
         }
     }
 }

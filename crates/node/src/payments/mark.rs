@@ -83,6 +83,7 @@ impl Mark {
     ) -> Result<(), NodeError> {
         let (mark, data_dir) = (self.slots.path().to_owned(), data_dir.to_owned());
         match (start, self.marked.is_some() || has_locks) {
+            (Start::Again, false) if mutants::active(Mutant::PayStartUnasked) => Ok(()),
             (Start::Again, false) => Err(NodeError::NeverStarted { data_dir, mark }),
             (Start::First, true) => Err(NodeError::StartedBefore { data_dir, mark }),
             (Start::First, false) => Ok(()),

@@ -407,6 +407,10 @@ mod mutants {
         assert_noticed(Mutant::PayVoteBeforePersist, locks_survive_a_restart);
         assert_noticed(Mutant::PayRefuseRepeats, a_repeated_transaction_gets_its_vote_again);
         assert_noticed(Mutant::PayReportBeforePersist, a_freeze_is_durable_before_its_report);
+        assert_noticed(
+            Mutant::PayFailedIsFree,
+            an_input_that_cannot_be_looked_up_stops_the_authority,
+        );
         assert_noticed(Mutant::PayTrustDecision, what_was_decided_is_checked_like_any_order);
         assert_noticed(Mutant::PayRefundToAnybody, a_refund_pays_its_owner_and_nobody_else);
     }

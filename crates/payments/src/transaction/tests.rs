@@ -367,6 +367,16 @@ mod golden {
     }
 }
 
+/// Locks and evidence on disks had the serial number, if there was one, where the kind is now.
+#[test]
+fn kinds_are_encoded_as_serial_numbers_were() {
+    for (kind, serial) in [(CoreKind::Spend, None), (CoreKind::Issue(7), Some(7_u64))] {
+        let (new, old) = (borsh::to_vec(&kind), borsh::to_vec(&serial));
+        assert_eq!(new.expect("in memory"), old.expect("in memory"), "{kind:?}");
+    }
+    assert_eq!(borsh::to_vec(&CoreKind::Refund).expect("in memory"), [2]);
+}
+
 /// Each rule left out is noticed by the check that stands for it.
 mod mutants {
     use super::*;

@@ -5,7 +5,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use comfy_table::{Table, presets};
-use quorate_gateway::wallet::{HistoryLine, utc};
+use quorate_gateway::wallet::{HistoryLine, Wallet, utc};
 use std::fs;
 use std::path::PathBuf;
 
@@ -42,38 +42,46 @@ pub(super) struct Export {
 impl Balance {
     pub(super) fn run(&self) -> CommandResult {
         let wallet = self.place.open()?;
-        let balance = wallet.balance();
         if self.json {
-            output::json(&balance);
-            return Ok(());
-        }
-        output::line(&format!("{} free, in {} coins", balance.free, balance.coins_free));
-        if balance.reserved > 0 {
-            output::line(&format!(
-                "{} in payments that are not finished: `quorate pay retry` finishes them",
-                balance.reserved
-            ));
-        }
-        for (payment, value) in wallet.frozen() {
-            output::line(&format!(
-                "{value} frozen: another transaction of this key took a coin of payment {payment}. \
-                 Was a copy of this wallet used?"
-            ));
-        }
-        if balance.unasked > 0 {
-            output::line(&format!(
-                "{} in coins whose state is asked for before the next payment, since the wallet was made again",
-                balance.unasked
-            ));
-        }
-        for (transaction, value) in wallet.stuck() {
-            output::line(&format!(
-                "{value} stuck: authorities locked a coin for transaction {transaction} of this key, \
-                 which this wallet does not have. If it was finished, they are spent"
-            ));
+            output::json(&wallet.balance());
+        } else {
+            output::line(&describe_balance(&wallet).join("\n"));
         }
         Ok(())
     }
+}
+
+/// A wallet's money, a line for each state that some of it is in.
+pub(super) fn describe_balance(wallet: &Wallet) -> Vec<String> {
+    let balance = wallet.balance();
+    let mut lines = vec![format!("{} free, in {} coins", balance.free, balance.coins_free)];
+    if balance.reserved > 0 {
+        lines.push(format!(
+            "{} in payments that are not finished: `quorate pay retry` finishes them",
+            balance.reserved
+        ));
+    }
+    let frozen = wallet.frozen().into_iter().map(|(payment, value)| {
+        format!(
+            "{value} frozen: another transaction of this key took a coin of payment {payment}. \
+             Was a copy of this wallet used?"
+        )
+    });
+    lines.extend(frozen);
+    if balance.unasked > 0 {
+        lines.push(format!(
+            "{} in coins whose state is asked for before the next payment, since the wallet was made again",
+            balance.unasked
+        ));
+    }
+    let stuck = wallet.stuck().into_iter().map(|(transaction, value)| {
+        format!(
+            "{value} stuck: authorities locked a coin for transaction {transaction} of this key, \
+             which this wallet does not have. If it was finished, they are spent"
+        )
+    });
+    lines.extend(stuck);
+    lines
 }
 
 impl History {

@@ -1,16 +1,16 @@
 //! `quorate pay backup` and `restore`: wallets that survive their disks.
 
+use super::history::describe_balance;
 use super::place::{Place, explain, key_file, wallet_file};
 use super::send::{Timeout, block_on};
 use crate::failure::{CommandResult, Failure};
-use crate::output;
+use crate::{output, secret};
 use clap::Args;
 use quorate_gateway::wallet::{Backup, Balance, PaymentService, Recovery, Wallet};
 use serde::Serialize;
 use serde_json::json;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Write a backup of a wallet: one file, sealed under a key that follows from the wallet's secret.
@@ -101,12 +101,13 @@ impl Restore {
         let book = wallet_file(folder);
         let former = Wallet::restore(&book, &secret, backup.as_ref()).map_err(explain)?;
         let wallet = Wallet::open(&book, network, secret).map_err(explain)?;
-        let (recovery, balance) = block_on(async {
+        let (recovery, (balance, lines)) = block_on(async {
             let service = PaymentService::connect(wallet).map_err(Failure::run)?;
             let within = self.timeout.duration();
             let recovery = service.recover(within).await.map_err(explain)?;
             service.store_receipts(within).await.map_err(explain)?;
-            Ok((recovery, service.with(|wallet| wallet.balance())))
+            let look = |wallet: &mut Wallet| (wallet.balance(), describe_balance(wallet));
+            Ok((recovery, service.with(look)))
         })?;
         if self.json {
             let regained = &recovery.regained;
@@ -119,7 +120,7 @@ impl Restore {
                 balance,
             });
         } else {
-            output::line(&describe(&recovery, &balance, former.as_deref()));
+            output::line(&describe(&recovery, &lines, former.as_deref()));
         }
         Ok(())
     }
@@ -131,33 +132,20 @@ fn put_key(folder: &Path, text: &str) -> CommandResult {
     if path.exists() {
         return Ok(());
     }
-    let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+    let failed = |error| Failure::usage(format!("cannot make {}: {error}", folder.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600).open(&path);
-    opened
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .map_err(failed)
+    secret::write_new(&path, text)
 }
 
-fn describe(recovery: &Recovery, balance: &Balance, former: Option<&Path>) -> String {
+fn describe(recovery: &Recovery, balance: &[String], former: Option<&Path>) -> String {
     let regained = &recovery.regained;
     let mut text = format!(
-        "{} authorities answered; {} payments and {} receipts were new\n{} free, in {} coins",
-        recovery.answered, regained.payments, regained.receipts, balance.free, balance.coins_free
+        "{} authorities answered; {} payments and {} receipts were new\n{}",
+        recovery.answered,
+        regained.payments,
+        regained.receipts,
+        balance.join("\n")
     );
-    if balance.reserved > 0 {
-        text.push_str(&format!(
-            "\n{} in payments that are not finished: `quorate pay retry` finishes them",
-            balance.reserved
-        ));
-    }
-    if balance.unasked > 0 {
-        text.push_str(&format!(
-            "\n{} in coins of which too few authorities told the state: `quorate pay restore` asks again",
-            balance.unasked
-        ));
-    }
     for tx in &regained.conflicting {
         text.push_str(&format!(
             "\ntransaction {tx} takes a coin that another payment holds: one of the two is lost"

@@ -98,9 +98,7 @@ pub(super) async fn show(
     Extension(asker): Asker,
     uri: Uri,
 ) -> Result<Response, Failure> {
-    asker.check(Action::LookAtRequests)?;
-    Parameters::of(&uri)?.finish()?;
-    let view = look(&shared, asker, name(uri.path())?).await?;
+    let (_, view) = find(&shared, asker, Action::LookAtRequests, &uri).await?;
     Ok(Json(view).into_response())
 }
 
@@ -109,10 +107,7 @@ pub(super) async fn cancel(
     Extension(asker): Asker,
     uri: Uri,
 ) -> Result<Response, Failure> {
-    asker.check(Action::Request)?;
-    Parameters::of(&uri)?.finish()?;
-    let id = name(uri.path())?;
-    look(&shared, asker, id).await?;
+    let (id, _) = find(&shared, asker, Action::Request, &uri).await?;
     let cancel = move |wallet: &mut Wallet| {
         let request = wallet.cancel(id)?.clone();
         Ok::<_, WalletError>(wallet.view_request(&request))
@@ -126,10 +121,7 @@ pub(super) async fn code(
     Extension(asker): Asker,
     uri: Uri,
 ) -> Result<Response, Failure> {
-    asker.check(Action::LookAtRequests)?;
-    Parameters::of(&uri)?.finish()?;
-    let path = uri.path();
-    let view = look(&shared, asker, name(path.strip_suffix(CODE).unwrap_or(path))?).await?;
+    let (_, view) = find(&shared, asker, Action::LookAtRequests, &uri).await?;
     let kind = [(header::CONTENT_TYPE, "image/svg+xml")];
     Ok((kind, draw(&view.request)?).into_response())
 }
@@ -143,21 +135,28 @@ fn draw(request: &PaymentRequest) -> Result<String, Failure> {
     Ok(code.render::<svg::Color<'_>>().min_dimensions(240, 240).build())
 }
 
-fn name(path: &str) -> Result<RequestId, Failure> {
+/// Request that a path names, whatever of it is asked for.
+fn name(uri: &Uri) -> Result<RequestId, Failure> {
+    let path = uri.path();
+    let path = path.strip_suffix(CODE).unwrap_or(path);
     path.strip_prefix(REQUEST).unwrap_or_default().parse().map_err(Failure::bad_input)
 }
 
-/// A request that the asker may see.
-async fn look(
+/// The request that a path names, of those that the asker may do this with.
+async fn find(
     shared: &Shared,
     asker: Arc<WalletGrant>,
-    id: RequestId,
-) -> Result<RequestView, WalletError> {
+    action: Action,
+    uri: &Uri,
+) -> Result<(RequestId, RequestView), Failure> {
+    asker.check(action)?;
+    Parameters::of(uri)?.finish()?;
+    let id = name(uri)?;
     let look = move |wallet: &mut Wallet| {
         let request = wallet.requested(id)?;
         // What is another's is as if it were not there.
         let is_shown = asker.sees(request.terms.by.as_deref());
         if is_shown { Ok(wallet.view_request(request)) } else { Err(WalletError::NoRequest(id)) }
     };
-    shared.service.with_blocking(look).await
+    Ok((id, shared.service.with_blocking(look).await?))
 }

@@ -75,4 +75,5 @@ fn every_vote_that_left_is_counted() {
 #[test]
 fn a_mark_that_is_not_written_is_missed() {
     assert_noticed(Mutant::PayUnmarkedVotes, every_vote_that_left_is_counted);
+    assert_noticed(Mutant::PayStartUnasked, the_first_start_is_the_operators_word);
 }
