@@ -47,6 +47,11 @@ impl WalletRequests {
                 self.queue(Queued::Held(Leaving::Coins(question)));
             }
             WalletRequest::Records { after } => {
+                // A page of megabytes for a few bytes: one at a time for each connection, before
+                // the disk is read. Whoever waits for it asks again.
+                if self.payers.outbox(ticket).is_none_or(|outbox| !outbox.is_empty()) {
+                    return Ok(());
+                }
                 let (records, more) = self.records.page(from, after)?;
                 self.send(ticket, reply(number, WalletReply::Records { records, more }));
             }
