@@ -427,6 +427,10 @@ pub enum Mutant {
     PayShowUnstored,
     /// Payments: a restored wallet spends coins whose state no authority was asked for.
     PaySpendUnasked,
+    /// Payments: authorities that know of a lock count as saying that a coin is free.
+    PayFreeByFewer,
+    /// Payments: a restored wallet's requests are paid before its records are back.
+    PayRequestUnrecovered,
     /// Payments: a wallet's book that is behind its mark is opened.
     PayOpenBehindMark,
     /// Payments: an authority keeps a wallet's record for whoever sends it.

@@ -4,6 +4,7 @@
 use super::notes::{self, ReceivedNote, SentNote};
 use super::state::Record;
 use super::{Wallet, WalletError};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_node::unix_ms;
 use quorate_payments::{
     Coin, CoinStatus, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
@@ -213,7 +214,8 @@ impl Wallet {
             return Some(CoinStatus::Locked { tx, core: None });
         }
         // Those who know of a lock do not count, whatever they can show of it.
-        let free = states.iter().filter(|(_, state)| **state == CoinStatus::Free);
+        let is_counted = mutants::active(Mutant::PayFreeByFewer);
+        let free = states.iter().filter(|(_, state)| is_counted || **state == CoinStatus::Free);
         let free = free.map(|(from, _)| from.index()).collect();
         weigh(&free).0.then_some(CoinStatus::Free)
     }

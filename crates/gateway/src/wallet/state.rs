@@ -243,7 +243,7 @@ impl WalletState {
             at_ms,
         };
         // Before all that is known of the wallet is back, nothing says that they are new (★).
-        if !self.is_recovery_due {
+        if !self.is_recovery_due || mutants::active(Mutant::PayRequestUnrecovered) {
             self.settle_request(&incoming);
         }
         if first.origin != Origin::Genesis {

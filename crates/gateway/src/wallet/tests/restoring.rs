@@ -114,8 +114,24 @@ async fn an_old_backup_learns_what_came_after_it() {
 }
 
 /// ★ Who knows of a lock is not among the quorum that says a coin is free, whatever it can show.
-#[tokio::test]
-async fn a_coin_is_free_when_a_quorum_says_so() {
+#[test]
+fn a_coin_is_free_when_a_quorum_says_so() {
+    on_this_thread(free_by_a_quorum());
+}
+
+#[test]
+fn a_coin_that_is_free_by_fewer_is_noticed() {
+    let test: fn() = || on_this_thread(free_by_a_quorum());
+    assert_noticed(Mutant::PayFreeByFewer, test);
+}
+
+/// Where a mutant is active.
+fn on_this_thread(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(test);
+}
+
+async fn free_by_a_quorum() {
     let place = Place::new(&[(ANNE, 100)]);
     drop(place.create(ANNE));
     let service = place.restored("again", None);
@@ -136,9 +152,19 @@ async fn a_coin_is_free_when_a_quorum_says_so() {
     });
 }
 
-/// Before all that authorities keep is back nothing tells an old receipt from a new one.
-#[tokio::test]
-async fn no_request_is_paid_before_the_wallet_is_whole() {
+#[test]
+fn no_request_is_paid_before_the_wallet_is_whole() {
+    on_this_thread(requests_wait_for_the_records());
+}
+
+#[test]
+fn a_request_that_is_paid_before_is_noticed() {
+    let test: fn() = || on_this_thread(requests_wait_for_the_records());
+    assert_noticed(Mutant::PayRequestUnrecovered, test);
+}
+
+/// ★ Before all that authorities keep is back nothing tells an old receipt from a new one.
+async fn requests_wait_for_the_records() {
     let place = Place::new(&[(ANNE, 100), (BOB, 7)]);
     drop((place.create(ANNE), place.create(BOB)));
     let gift = place.paid(BOB, pay(ANNE, 7), "gift").await;
