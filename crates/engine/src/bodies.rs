@@ -9,6 +9,7 @@
 mod asking;
 mod lateness;
 mod pending;
+mod sizes;
 
 use crate::frames::NAMES_MAX;
 use crate::silence::Silence;
@@ -18,6 +19,8 @@ use pending::Pending;
 use quorate_consensus::Occupancy;
 use quorate_crypto::Bitmap;
 use quorate_types::{BlockId, Body, BodyRef, Height, Payload, ReplicaId, Time};
+pub(crate) use sizes::QUESTION_NAMES_MAX;
+use sizes::UsualSizes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,6 +113,8 @@ pub(crate) struct Bodies {
     silence: Silence,
     /// Each author's own: one that is always late delays nobody else's bodies.
     lateness: BTreeMap<ReplicaId, Lateness>,
+    /// What they usually send at once.
+    sizes: UsualSizes,
     /// Blocks that wait for bodies.
     waiting: BTreeMap<BlockId, Waiting>,
     decided: BTreeSet<BodyRef>,
@@ -169,6 +174,7 @@ impl Bodies {
             has_hearsay_room: false,
             silence: Silence::default(),
             lateness: BTreeMap::new(),
+            sizes: UsualSizes::default(),
             waiting: BTreeMap::new(),
             decided: BTreeSet::new(),
             decided_order: VecDeque::new(),
@@ -276,6 +282,9 @@ impl Bodies {
             self.observe_lateness(now, &name);
         }
         let need = self.wanted.get(&name).map(|want| want.need);
+        if name.author == from || need.is_some_and(Need::is_decided) {
+            self.sizes.observe(body);
+        }
         // Others' bodies are sent to those who ask.
         if need.is_some() || name.author != from {
             self.silence.heard(from);
@@ -427,7 +436,7 @@ impl Bodies {
         });
     }
 
-    pub(crate) fn occupancy(&self) -> [Occupancy; 5] {
+    pub(crate) fn occupancy(&self) -> [Occupancy; 6] {
         let members = usize::from(self.members);
         let hearsay = self.hearsay().values().sum();
         let heard = self.heard.values().map(VecDeque::len).sum();
@@ -435,6 +444,7 @@ impl Bodies {
             Occupancy::new("wanted", hearsay, HEARSAY_MAX * members),
             Occupancy::new("heard", heard, NAMES_MAX * members),
             Occupancy::new("lateness", self.lateness.len(), members),
+            Occupancy::new("sizes", self.sizes.len(), members),
             self.silence.occupancy(self.members),
             Occupancy::new("decided", self.decided.len(), DECIDED_KEPT),
         ]

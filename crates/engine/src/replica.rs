@@ -169,6 +169,11 @@ impl Reading {
         }
     }
 
+    /// Bytes after which no more is read: of bodies, for which any peer may ask, what is sent.
+    fn bytes_max(&self) -> usize {
+        if matches!(self, Self::Bodies(_)) { SERVED_BYTES_MAX } else { usize::MAX }
+    }
+
     fn is_of_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -441,8 +446,9 @@ impl Replica {
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
+        let bytes_max = reading.bytes_max();
         self.reads.insert(ticket, reading);
-        self.effects.push_back(Effect::Read(ReadRequest { ticket, items }));
+        self.effects.push_back(Effect::Read(ReadRequest { ticket, items, bytes_max }));
     }
 
     fn on_read(&mut self, now: Time, answer: ReadAnswer) {

@@ -524,8 +524,12 @@ impl Shared {
     fn read(&self, request: &ReadRequest) -> Result<ReadAnswer, StorageError> {
         let oldest = self.index.lock().oldest();
         let mut items = Vec::with_capacity(request.items.len());
+        let mut read = 0;
         for item in &request.items {
-            let bytes = self.read_item(item).map_err(|error| self.fail(error))?;
+            let is_over = read >= request.bytes_max;
+            let bytes =
+                if is_over { None } else { self.read_item(item).map_err(|e| self.fail(e))? };
+            read += bytes.as_ref().map_or(0, Bytes::len);
             items.push((*item, bytes));
         }
         Ok(ReadAnswer { ticket: request.ticket, items, oldest })

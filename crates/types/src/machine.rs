@@ -334,8 +334,10 @@ pub enum ReadItem {
 pub struct ReadRequest {
     /// Comes back with the answer.
     pub ticket: u64,
-    /// Items to read, a few dozen at most.
+    /// Items to read, a hundred or so at most.
     pub items: Vec<ReadItem>,
+    /// Once so many bytes were read, what is left counts as not stored.
+    pub bytes_max: usize,
 }
 
 /// Bytes that were read; `None` where nothing is stored.

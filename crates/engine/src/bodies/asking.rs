@@ -4,6 +4,7 @@
 //! proposal names is asked of its proposer first, which has it; then of everybody in turn.
 
 use super::lateness::{GRACE_MIN, Lateness};
+use super::sizes::QUESTION_BYTES;
 use super::{ANNOUNCE_EVERY, Bodies, Fetch, Need, Want};
 use crate::frames::NAMES_MAX;
 use quorate_types::{BodyRef, ReplicaId, Time};
@@ -12,14 +13,12 @@ use std::time::Duration;
 
 /// Between the first two attempts at one body; once and twice as long again between later ones.
 pub(super) const FETCH_RETRY: Duration = Duration::from_millis(500);
-/// Most bodies of one kind asked of one member. It is asked again when half of them are here.
-pub(super) const FETCH_PER_MEMBER_MAX: usize = 8;
 /// Of what blocks and decisions name.
 pub(super) const FETCH_NEEDED: FetchLimits =
-    FetchLimits { is_optional: false, under_way_max: 32, questions_max: 2 };
+    FetchLimits { is_optional: false, under_way_max: 4 * QUESTION_BYTES, questions_max: 2 };
 /// Of what is only said to exist.
 pub(super) const FETCH_OPTIONAL: FetchLimits =
-    FetchLimits { is_optional: true, under_way_max: 32, questions_max: 1 };
+    FetchLimits { is_optional: true, under_way_max: 4 * QUESTION_BYTES, questions_max: 1 };
 /// Names that an announcement made us want are dropped after this many attempts.
 pub(super) const HEARSAY_ATTEMPTS: u32 = 8;
 /// Most names wanted on one member's hearsay at a time.
@@ -29,7 +28,8 @@ pub(super) const HEARSAY_MAX: usize = 64;
 pub(super) struct FetchLimits {
     /// For those that nothing here needs.
     is_optional: bool,
-    /// Most that are asked for and not here yet: those that arrive let the next be asked for.
+    /// Most bytes, by their authors' usual sizes, that are asked for and not here yet: those that
+    /// arrive let the next be asked for.
     pub(super) under_way_max: usize,
     /// Most requests to one member under way, of any kind: it would drop more than two. What is
     /// wanted meanwhile shares the next.
@@ -198,7 +198,7 @@ impl Bodies {
                 let member = if (is_proposers || attempt > others) && preferred != self.id {
                     Some(preferred)
                 } else {
-                    with_room(&mut rooms, preferred)
+                    with_room(&mut rooms, preferred, self.sizes.of(&name))
                 };
                 let Some(member) = member else { break };
                 want.attempts = attempt;
@@ -237,31 +237,32 @@ impl Bodies {
         [of(&FETCH_NEEDED), of(&FETCH_OPTIONAL)].into_iter().flatten().min()
     }
 
-    /// Number of bodies that each member may be asked for besides; without those that have enough
-    /// to do, and those that are silent, unless all are.
+    /// Bytes that each member may be asked for besides, of [`QUESTION_BYTES`]; without those that
+    /// have enough to do, half of that, and those that are silent, unless all are.
     fn rooms(&self, now: Time, limits: &FetchLimits) -> BTreeMap<ReplicaId, usize> {
         let members = || (0..self.members).map(ReplicaId).filter(|member| *member != self.id);
         let are_all_silent = members().all(|member| self.silence.is_suspected(member));
         let asked =
             members().filter(|member| are_all_silent || !self.silence.is_suspected(*member));
-        let mut rooms: BTreeMap<_, _> = asked.map(|m| (m, FETCH_PER_MEMBER_MAX)).collect();
+        let mut rooms: BTreeMap<_, _> = asked.map(|m| (m, QUESTION_BYTES)).collect();
         let mut requests: BTreeSet<(ReplicaId, Time)> = BTreeSet::new();
-        for want in self.wanted.values().filter(|want| want.ask_at > now) {
+        for (name, want) in self.wanted.iter().filter(|(_, want)| want.ask_at > now) {
             let Some((member, at)) = want.asked else { continue };
             if let Some(room) = rooms.get_mut(&member).filter(|_| limits.are_for(want)) {
-                *room = room.saturating_sub(1);
+                *room = room.saturating_sub(self.sizes.of(name));
             }
             requests.insert((member, at));
         }
         let to = |member| requests.range((member, Time(0))..=(member, Time(u64::MAX))).count();
         rooms.retain(|member, room| {
-            *room > FETCH_PER_MEMBER_MAX / 2 && to(*member) < limits.questions_max
+            *room > QUESTION_BYTES / 2 && to(*member) < limits.questions_max
         });
         rooms
     }
 
-    /// Bodies to ask for next: the most needed, and of those what was asked for least.
-    fn most_needed(&self, now: Time, limits: &FetchLimits, count: usize) -> Vec<BodyRef> {
+    /// Bodies to ask for next: the most needed, and of those what was asked for least, until they
+    /// fill this room.
+    fn most_needed(&self, now: Time, limits: &FetchLimits, room: usize) -> Vec<BodyRef> {
         let mut due: Vec<(Need, u32, BodyRef)> = self
             .wanted
             .iter()
@@ -269,13 +270,20 @@ impl Bodies {
             .map(|(name, want)| (want.need, want.attempts, *name))
             .collect();
         due.sort_unstable();
-        due.into_iter().take(count).map(|(_, _, name)| name).collect()
+        let mut taken = 0;
+        let fits = |name: &BodyRef| {
+            let fits = taken < room;
+            taken += self.sizes.of(name);
+            fits
+        };
+        due.into_iter().map(|(_, _, name)| name).take_while(fits).collect()
     }
 
-    /// Bodies asked for whose answer may still come.
+    /// Bytes of bodies asked for whose answer may still come, by their authors' usual sizes.
     fn under_way(&self, now: Time, limits: &FetchLimits) -> usize {
-        let is_under_way = |want: &&Want| want.attempts > 0 && want.ask_at > now;
-        self.wanted.values().filter(|want| limits.are_for(want)).filter(is_under_way).count()
+        let is_under_way = |want: &Want| want.attempts > 0 && want.ask_at > now;
+        let wanted = self.wanted.iter().filter(|(_, want)| limits.are_for(want));
+        wanted.filter(|(_, want)| is_under_way(want)).map(|(name, _)| self.sizes.of(name)).sum()
     }
 }
 
@@ -286,12 +294,17 @@ fn attempt_target(members: u16, attempt: u32, source: ReplicaId) -> ReplicaId {
     ReplicaId(u16::try_from(turn % u32::from(members)).expect("less than the members"))
 }
 
-/// The preferred member, or the next one that may be asked for more: `rooms` leaves out this one.
-fn with_room(rooms: &mut BTreeMap<ReplicaId, usize>, preferred: ReplicaId) -> Option<ReplicaId> {
+/// The preferred member, or the next one that may be asked for more bytes: `rooms` leaves out this
+/// one.
+fn with_room(
+    rooms: &mut BTreeMap<ReplicaId, usize>,
+    preferred: ReplicaId,
+    bytes: usize,
+) -> Option<ReplicaId> {
     let next = rooms.range(preferred..).next().or_else(|| rooms.iter().next());
     let member = *next?.0;
     let room = rooms.get_mut(&member)?;
-    *room -= 1;
+    *room = room.saturating_sub(bytes);
     if *room == 0 {
         rooms.remove(&member);
     }

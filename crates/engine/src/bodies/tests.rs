@@ -1,6 +1,6 @@
 mod fetching;
 
-use super::asking::{FETCH_OPTIONAL, FETCH_PER_MEMBER_MAX, FETCH_RETRY, HEARSAY_MAX};
+use super::asking::{FETCH_RETRY, HEARSAY_MAX};
 use super::lateness::GRACE_MIN;
 use super::{Bodies, DECIDED_KEPT, Fetch, Need, PAYLOAD_BYTES_MAX};
 use crate::frames::NAMES_MAX;
@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SELF: ReplicaId = ReplicaId(0);
+/// Bodies of unknown sizes that one member is asked for at once, and all together.
+const PER_MEMBER_MAX: usize = 8;
+const UNDER_WAY_MAX: usize = 4 * PER_MEMBER_MAX;
 
 fn bodies() -> Bodies {
     Bodies::new(SELF, 4, 1_000)
@@ -314,7 +317,7 @@ fn a_flood_does_not_starve_what_is_decided() {
         }
         let mut now = Time(0) + GRACE_MIN;
         let flooded = asked(&mut bodies, now);
-        assert!(flooded.len() <= FETCH_OPTIONAL.under_way_max);
+        assert!(flooded.len() <= UNDER_WAY_MAX);
         bodies.want(now, name(3, 9), ReplicaId(3), Need::Decided(Height(1)));
         now = now + FETCH_RETRY;
         let names: Vec<BodyRef> = asked(&mut bodies, now).into_iter().map(|(_, n)| n).collect();
@@ -430,7 +433,7 @@ fn many_bodies_are_asked_of_several_members_at_once() {
         *loads.entry(member).or_default() += 1;
     }
     assert_eq!(loads.len(), 3, "{loads:?}");
-    assert!(loads.values().all(|load| *load <= FETCH_PER_MEMBER_MAX), "{loads:?}");
+    assert!(loads.values().all(|load| *load <= PER_MEMBER_MAX), "{loads:?}");
     assert_eq!(asked(&mut bodies, now), [], "they have enough to do");
     assert!(bodies.deadline(now).is_some_and(|at| at > now), "and it does not spin");
 }

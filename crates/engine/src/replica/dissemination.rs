@@ -1,7 +1,7 @@
 //! Bodies on their way: sealed, stored, spread, asked for and announced.
 
-use super::{Reading, Replica};
-use crate::bodies::{ANNOUNCE_EVERY, Fetch};
+use super::{Reading, Replica, SERVED_BYTES_MAX};
+use crate::bodies::{ANNOUNCE_EVERY, Fetch, QUESTION_NAMES_MAX};
 use crate::frames::NAMES_MAX;
 use crate::primary_delay::PrimaryDelay;
 use crate::{Message, ReplicaConfig, Settings};
@@ -12,9 +12,6 @@ use quorate_types::{Body, BodyRef, Effect, Peer, Recipients, ReplicaId, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Bodies served for one request.
-pub(super) const SERVED_MAX: usize = 32;
 
 impl Replica {
     pub(super) fn seal(&mut self, now: Time) {
@@ -87,10 +84,15 @@ impl Replica {
     }
 
     pub(super) fn serve_bodies(&mut self, to: Peer, names: Vec<BodyRef>) {
-        let mut items = Vec::new();
-        for name in names.into_iter().take(SERVED_MAX) {
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        for name in names.into_iter().take(QUESTION_NAMES_MAX) {
             match self.bodies.get(&name).cloned() {
-                Some(body) => self.send(to.into(), Message::Body(body)),
+                Some(body) => {
+                    bytes += body.raw.len();
+                    if bytes <= SERVED_BYTES_MAX {
+                        self.send(to.into(), Message::Body(body));
+                    }
+                }
                 None => items.push(ReadItem::Body(name)),
             }
         }

@@ -217,15 +217,21 @@ fn the_largest_inline_proposal_fits_its_frame() {
 fn a_request_for_bodies_is_answered_within_bounds() {
     let mut replica = replica(1, |_| {});
     effects(&mut replica);
-    let bodies: Vec<Arc<Body>> = (0..100).map(|sequence| body(0, sequence, 10)).collect();
-    for body in &bodies {
-        give(&mut replica, Peer::Replica(ReplicaId(0)), &Message::Body(Arc::clone(body)));
-    }
-    effects(&mut replica);
-    let names = bodies.iter().map(|b| b.reference).collect();
-    give(&mut replica, Peer::Replica(ReplicaId(2)), &Message::FetchBodies(names));
-    let served = sends(effects(&mut replica)).len();
-    assert!((1..=super::dissemination::SERVED_MAX).contains(&served), "{served}");
+    let mut served = |author: u16, count: u64, bytes: usize| {
+        let bodies = (0..count).map(|sequence| body(author, sequence, bytes));
+        let names = bodies.map(|body| {
+            let from = Peer::Replica(ReplicaId(author));
+            give(&mut replica, from, &Message::Body(Arc::clone(&body)));
+            body.reference
+        });
+        let names = names.collect();
+        effects(&mut replica);
+        give(&mut replica, Peer::Replica(ReplicaId(2)), &Message::FetchBodies(names));
+        sends(effects(&mut replica)).len()
+    };
+    assert_eq!(served(0, 200, 10), crate::bodies::QUESTION_NAMES_MAX);
+    let large = served(3, 60, 100_000);
+    assert!((20..=super::SERVED_BYTES_MAX / 100_000).contains(&large), "{large}");
 }
 
 /// A member that sends what only clients or replicas to clients send is counted, nothing more.

@@ -349,7 +349,7 @@ fn a_body_is_answered_and_a_read_follows_what_was_appended() {
     log.dispatch([
         Effect::Append(DecidedRecord { height: Height(1), bytes }),
         Effect::Store(body(7)),
-        Effect::Read(ReadRequest { ticket: 5, items: Vec::new() }),
+        Effect::Read(ReadRequest { ticket: 5, items: Vec::new(), bytes_max: usize::MAX }),
     ]);
     let events = log.end();
     let order = |wanted| events.iter().position(|event| *event == wanted).unwrap();

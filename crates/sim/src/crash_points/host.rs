@@ -318,7 +318,9 @@ impl CrashHost {
     fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
         self.chronicle.borrow_mut().wrote((self.number, self.epoch.number()), entry);
         self.journal.write(entry)?;
-        self.journal.read(&ReadRequest { ticket: 0, items: Vec::new() }).map(drop)?;
+        self.journal
+            .read(&ReadRequest { ticket: 0, items: Vec::new(), bytes_max: usize::MAX })
+            .map(drop)?;
         if let Some(last) = last_write(&self.disks.records) {
             self.chronicle.borrow_mut().reached(self.number, last);
         }

@@ -59,11 +59,14 @@ fn write_and_commit(journal: &mut Journal, entries: &[Entry]) -> Result<(), Stor
 
 /// Hands the group to the operating system without committing it.
 fn flush(journal: &mut Journal) {
-    journal.read(&ReadRequest { ticket: 0, items: Vec::new() }).expect("flushed");
+    journal
+        .read(&ReadRequest { ticket: 0, items: Vec::new(), bytes_max: usize::MAX })
+        .expect("flushed");
 }
 
 fn read_one(journal: &mut Journal, item: ReadItem) -> Result<Option<Bytes>, StorageError> {
-    let mut answer = journal.read(&ReadRequest { ticket: 5, items: vec![item] })?;
+    let mut answer =
+        journal.read(&ReadRequest { ticket: 5, items: vec![item], bytes_max: usize::MAX })?;
     assert_eq!(answer.ticket, 5);
     Ok(answer.items.remove(0).1)
 }
@@ -204,7 +207,8 @@ fn nothing_is_acknowledged_after_a_failure() -> Check {
             }
         }
         ensure(failure.is_some(), format!("{fault:?} was not noticed"))?;
-        let read = journal.read(&ReadRequest { ticket: 0, items: Vec::new() });
+        let read =
+            journal.read(&ReadRequest { ticket: 0, items: Vec::new(), bytes_max: usize::MAX });
         ensure(read.err() == failure, format!("{fault:?}: still reads"))?;
         drop(journal);
         memory.crash(&mut || true);
@@ -453,6 +457,7 @@ fn what_is_stored_reads_back_before_and_after_the_commit() {
             ReadItem::Decided(Height(1)),
             ReadItem::Decided(Height(2)),
         ],
+        bytes_max: usize::MAX,
     };
     journal.write(&Entry::Body(Arc::clone(&large))).expect("buffered");
     journal.write(&decided(1, b"proof")).expect("buffered");
@@ -810,4 +815,23 @@ fn without_syncs_too_a_group_is_committed() {
     disk.flip("log-000000000001", 168 + 66, 1);
     let refused = open_with(&disk, config).err().expect("refused");
     assert!(matches!(refused, StorageError::Corrupt { offset: 168, .. }), "{refused}");
+}
+
+/// Whoever asks for much costs no more memory than what it gets.
+#[test]
+fn reading_ends_once_enough_was_read() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    let bodies: Vec<_> = (1..=3).map(|sequence| body(sequence, &[9; 1_000])).collect();
+    for body in &bodies {
+        journal.write(&Entry::Body(Arc::clone(body))).expect("buffered");
+    }
+    journal.commit().expect("durable");
+    let items: Vec<_> = bodies.iter().map(|body| ReadItem::Body(body.reference)).collect();
+    let read = |bytes_max| {
+        let request = ReadRequest { ticket: 0, items: items.clone(), bytes_max };
+        let answer = journal.reader().read(&request).expect("works");
+        answer.items.iter().filter(|(_, bytes)| bytes.is_some()).count()
+    };
+    assert_eq!([0, 1, 1_000, 1_100, usize::MAX].map(read), [0, 1, 1, 2, 3]);
 }
