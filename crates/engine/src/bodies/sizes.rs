@@ -17,23 +17,25 @@ const UNKNOWN: usize = QUESTION_BYTES / 8;
 /// The usual size of each author's bodies: jumps up to what is larger, and fades by a sixteenth
 /// with each body that is not.
 #[derive(Debug, Default)]
-pub(super) struct UsualSizes(BTreeMap<ReplicaId, usize>);
+pub(super) struct UsualSizes {
+    by_author: BTreeMap<ReplicaId, usize>,
+}
 
 impl UsualSizes {
     /// A body came, from whomever.
     pub(super) fn observe(&mut self, body: &Body) {
-        let usual = self.0.entry(body.reference.author).or_default();
+        let usual = self.by_author.entry(body.reference.author).or_default();
         *usual = body.raw.len().max(*usual - *usual / 16);
     }
 
     /// Part of [`QUESTION_BYTES`] that a body takes.
     pub(super) fn of(&self, name: &BodyRef) -> usize {
-        let usual = self.0.get(&name.author).copied().unwrap_or(UNKNOWN);
+        let usual = self.by_author.get(&name.author).copied().unwrap_or(UNKNOWN);
         usual.clamp(QUESTION_BYTES / QUESTION_NAMES_MAX, QUESTION_BYTES)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.by_author.len()
     }
 }
 
