@@ -13,6 +13,7 @@
 
 mod authority;
 mod client;
+mod committee;
 mod config;
 mod evidence;
 mod locks;
@@ -28,6 +29,7 @@ mod wallet_requests;
 
 pub use authority::Authority;
 pub use client::{PayClient, PayFeed, PreparedOrder};
+pub use committee::{CommitteeError, ReleaseCommittee};
 pub use config::{AuthorityConfig, AuthorityConfigError, read_network};
 pub use locks::{Locks, recover};
 pub use releases::ReleaseFeed;
