@@ -267,9 +267,7 @@ impl FollowerHost {
 fn submit(committee: &ReleaseCommittee, report: &Report) -> Result<(), CommitteeError> {
     let coin = report.coin;
     match committee.submit(&ReleaseStep::Report(report.clone()))? {
-        Ok(_) => {
-            tracing::info!(%coin, held = ?report.held.tx(), "a frozen coin's lock is reported")
-        }
+        Ok(_) => tracing::info!(%coin, "reported what a frozen coin is locked for"),
         Err(reason) => tracing::warn!(%coin, reason, "a frozen coin's report does not count"),
     }
     Ok(())
