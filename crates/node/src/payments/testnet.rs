@@ -237,3 +237,6 @@ fn network_text(file: &NetworkFile) -> String {
          # without changing it.\n{content}"
     )
 }
+
+#[cfg(test)]
+mod tests;
