@@ -1,6 +1,8 @@
 //! Client of the committee that orders the steps of releases.
 
+use super::AuthorityConfigError;
 use crate::client::{Client, NotTaken};
+use crate::config::read_committee_file;
 use crate::epochs::read_history;
 use crate::testnet::system_random;
 use crate::{CallResult, ClientConfig, Completion, NodeError, SessionSpec};
@@ -10,12 +12,13 @@ use quorate_crypto::{Digest, IdentitySecret, KeyCache};
 use quorate_engine::{Bundling, NOTHING_EXECUTED};
 use quorate_ledger::kv::{self, check_answer};
 use quorate_ledger::payments::{
-    OrderedError, STEP_BYTES_MAX, ordered_query, read_ordered, read_standing, standing_query,
+    OrderedError, ReleaseService, STEP_BYTES_MAX, ordered_query, read_ordered, read_standing,
+    standing_query,
 };
-use quorate_payments::OutputId;
 use quorate_payments::release::{Decided, Ordered, ReleaseStep, Standing};
+use quorate_payments::{Network, OutputId};
 use quorate_types::service::{Outcome, Proven};
-use quorate_types::{Committee, History, ReplicaId};
+use quorate_types::{AgreedSettings, Committee, History, ReplicaId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -104,6 +107,26 @@ impl ReleaseCommittee {
             timeout: Self::TIMEOUT,
             stopped: never(),
         })
+    }
+
+    /// Checks that the committee in this file orders the releases of a payment network. Returns the
+    /// number of connections that a client of it has.
+    ///
+    /// # Errors
+    /// When the file is refused, or the committee's service is another.
+    pub fn check(committee: &Path, network: &Network) -> Result<usize, AuthorityConfigError> {
+        let path = committee.to_owned();
+        let refused = |reason| AuthorityConfigError::Parse { path: path.clone(), reason };
+        let history = read_history(committee, KeyCache::On);
+        let history = history.map_err(|error| refused(error.to_string()))?;
+        let file = read_committee_file(committee).map_err(|error| refused(error.to_string()))?;
+        let digest = hex::encode(network.id().0);
+        let AgreedSettings { service, genesis_digest, .. } = &file.settings;
+        if service != ReleaseService::NAME || genesis_digest.as_ref() != Some(&digest) {
+            return Err(AuthorityConfigError::OtherCommittee { path, network: digest });
+        }
+        let committee = history.committee();
+        Ok(session_count(committee) * committee.size())
     }
 
     /// The client with another longest wait for each call.
@@ -224,8 +247,7 @@ impl ReleaseCommittee {
 /// which begins at another member.
 fn configure(history: History) -> ClientConfig {
     let committee = history.committee();
-    let count = (committee.faulty_max() + 1).min(SESSIONS_MAX);
-    let firsts = draw_members(committee, usize::try_from(count).expect("few"));
+    let firsts = draw_members(committee, session_count(committee));
     let sessions = firsts.into_iter().map(|first| SessionSpec::fresh(new_key(), first)).collect();
     ClientConfig {
         bundling: Bundling::after(Duration::from_millis(1)),
@@ -234,10 +256,15 @@ fn configure(history: History) -> ClientConfig {
     }
 }
 
-/// So many members of the committee, or all, at random.
+fn session_count(committee: &Committee) -> usize {
+    let count = (committee.faulty_max() + 1).min(SESSIONS_MAX);
+    usize::try_from(count).expect("few").min(committee.size())
+}
+
+/// So many members of the committee at random.
 fn draw_members(committee: &Committee, count: usize) -> BTreeSet<ReplicaId> {
     let mut drawn = BTreeSet::new();
-    while drawn.len() < count.min(committee.size()) {
+    while drawn.len() < count {
         let mut bytes = [0; 8];
         system_random(&mut bytes);
         let members = u64::try_from(committee.size()).expect("members are few");
