@@ -423,6 +423,12 @@ pub enum Mutant {
     PayFreezeByAnybody,
     /// Releases: a report need not be signed by its authority.
     PayReportByAnybody,
+    /// Releases: an owner may have any number of coins frozen.
+    PayFreezeWithoutBound,
+    /// Releases: whoever follows the committee's order goes on where a number is left out.
+    PayFollowOverGap,
+    /// Releases: a shard reports coins of owners that another one votes for.
+    PayReportOfOtherShard,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
     /// Payments: a restored wallet spends coins whose state no authority was asked for.
