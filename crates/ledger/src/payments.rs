@@ -6,8 +6,8 @@
 //! * **State**, in the [map](crate::map): the [`Standing`](release::Standing) of each coin, what is
 //!   [`Known`](release::Known) of each transaction, each owner's quota, and what changed, as
 //!   [`Ordered`](release::Ordered) numbered from 0 without gaps.
-//! * **Queries** are the key-value store's ([`kv::Query`](crate::kv::Query)): a key or a range, with
-//!   a proof. [`standing_query`] and [`ordered_query`] make them, [`read_standing`] and
+//! * **Queries** are the key-value store's ([`kv::Query`](crate::kv::Query)): a key or a range,
+//!   with a proof. [`standing_query`] and [`ordered_query`] make them, [`read_standing`] and
 //!   [`read_ordered`] check the answers.
 //!
 //! # Bounds

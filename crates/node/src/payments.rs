@@ -3,8 +3,8 @@
 //!
 //! [`Authority`] runs one shard of one authority; [`PayClient`] shows transactions to all of
 //! them; [`PayTestnet`] writes a network's files. Authorities never talk to each other: what they
-//! have to agree on, releases of locked coins, a committee orders ([`ReleaseCommittee`]), which each
-//! follows.
+//! have to agree on, releases of locked coins, a committee orders ([`ReleaseCommittee`]), which
+//! each follows.
 //!
 //! ```text
 //! readers (tokio) ──▶ check (N threads) ──▶ machine ──▶ log ──▶ answers (tokio)

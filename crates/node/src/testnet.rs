@@ -97,7 +97,7 @@ pub struct TestnetPlan {
     pub service: String,
     /// The genesis file's text, where the service has one.
     pub genesis: Option<String>,
-    /// Folders of the members; learners are beside them in [`Layout::Alone`] only.
+    /// Folders of the members. A learner's is `learner-0` in all.
     pub layout: Layout,
     /// Gives each member a gateway, on this port plus twice `members` and `learners` plus its
     /// index.
@@ -419,6 +419,8 @@ impl TestnetPlan {
             http: self.address(2 * self.members + self.learners + index),
             gateway: None,
             emulation: None,
+            committee: Layout::Alone.shared("committee.toml"),
+            genesis: self.genesis.as_ref().map(|_| Layout::Alone.shared(self.layout.genesis())),
             ..self.config(index)
         }
     }

@@ -142,8 +142,8 @@ fn wait(due: Instant, interrupted: &AtomicBool) -> bool {
     false
 }
 
-/// The configurations of a testnet: the members' in their order, then the learners'; or those of the
-/// validators beside a payment network's authorities.
+/// The configurations of a testnet: the members' in their order, then the learners'; or those of
+/// the validators beside a payment network's authorities.
 pub(crate) fn configs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     let config = |folder: &str| directory.join(folder).join("config.toml");
     let all = |name: fn(usize) -> String| {

@@ -9,11 +9,11 @@ pub const UNDECIDED_MAX: u32 = 256;
 /// Most coins of one owner that are frozen within a day of the blocks' clock.
 pub const DAILY_MAX: u32 = 1_024;
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+const DAY_S: u64 = 86_400;
 
 /// Day of a block, counted from the Unix epoch.
 pub(super) fn day(proposed_at_ms: u64) -> u64 {
-    proposed_at_ms / DAY_MS
+    proposed_at_ms / 1_000 / DAY_S
 }
 
 /// Coins of one owner that count against its bounds.

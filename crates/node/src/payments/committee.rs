@@ -80,8 +80,8 @@ impl ReleaseCommittee {
     /// Name of the committee file beside a payment network's file.
     pub const FILE: &'static str = "committee.toml";
 
-    /// Begins to connect to the committee in this file, as far as the folder `epochs` beside it leads;
-    /// waits for nobody.
+    /// Begins to connect to the committee in this file, as far as the folder `epochs` beside it
+    /// leads; waits for nobody.
     ///
     /// # Errors
     /// When a file is refused, or the system gives no threads.

@@ -2,12 +2,27 @@
 
 use super::{Decision, Docket, Held, Known, ReleaseStep, Standing};
 use crate::{Core, CoreKind, OutputId, TxId};
+use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{ReplicaId, Weights};
 
 /// Coins whose release ended, each with its end.
 pub type Decided = Vec<(OutputId, Decision)>;
+
+/// Change by an ordered step, as those learn it who follow the order.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Ordered {
+    /// Coins are frozen that were not before.
+    Freeze {
+        /// Owner of them all: the shard that votes for what it spends is the one that reports.
+        owner: IdentityKey,
+        /// Names of the coins.
+        coins: Vec<OutputId>,
+    },
+    /// The releases of coins ended.
+    Decided(Decided),
+}
 
 /// Reason that a step changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
