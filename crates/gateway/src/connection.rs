@@ -1,18 +1,14 @@
 //! The asynchronous client of any service.
 
 use bytes::Bytes;
-use parking_lot::Mutex;
-use quorate_crypto::IdentitySecret;
 use quorate_engine::{Bundling, CallResult, CheckAnswer, ClientConfig, Completed, SessionSpec};
-use quorate_node::testnet::system_random;
-use quorate_node::{Client, Completion, NodeError};
+use quorate_node::client::{Call, Calls, new_session};
+use quorate_node::{Client, NodeError};
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::service::Proven;
 use quorate_types::{Committee, HandedOverError, History, ReplicaId};
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::thread::Builder;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
@@ -55,16 +51,12 @@ pub enum CallError {
     Ended,
 }
 
-/// Calls without a result, by tag.
-type Waiting = Arc<Mutex<BTreeMap<u64, oneshot::Sender<CallResult>>>>;
-
 /// Asynchronous client of a committee. Cheap to clone; ends when its last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Connection {
     client: Arc<Client>,
     config: Arc<ClientConfig>,
-    waiting: Waiting,
-    next_tag: Arc<AtomicU64>,
+    calls: Calls,
     next_session: Arc<AtomicUsize>,
 }
 
@@ -101,7 +93,7 @@ impl Connection {
         let spec = |index: usize| {
             let member = (first.index() + index) % committee.size();
             let member = ReplicaId(u16::try_from(member).expect("members are few"));
-            SessionSpec::fresh(new_key(), member)
+            new_session(member)
         };
         (0..count).map(spec).collect()
     }
@@ -117,13 +109,11 @@ impl Connection {
     pub fn open(config: &ClientConfig) -> Result<Self, NodeError> {
         assert!(!config.sessions.is_empty(), "a connection needs a session");
         let client = Client::connect(config)?;
-        let waiting = Waiting::default();
-        dispatch_results(&client, Arc::clone(&waiting))?;
+        let calls = Calls::of(&client)?;
         Ok(Self {
             client: Arc::new(client),
             config: Arc::new(config.clone()),
-            waiting,
-            next_tag: Arc::default(),
+            calls,
             next_session: Arc::default(),
         })
     }
@@ -184,16 +174,17 @@ impl Connection {
         if let Some(reason) = *turned_away.borrow() {
             return Err(CallError::TurnedAway(reason));
         }
-        let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
         let turn = self.next_session.fetch_add(1, Ordering::Relaxed);
         let (answer, result) = oneshot::channel();
-        self.waiting.lock().insert(tag, answer);
-        let forget = Forget { waiting: Arc::clone(&self.waiting), tag };
-        submit(turn % self.config.sessions.len(), tag)
+        let call = self.calls.begin(move |result| {
+            // The caller may have stopped waiting meanwhile.
+            let _ = answer.send(result);
+        });
+        submit(turn % self.config.sessions.len(), call.tag())
             .map_err(|_| CallError::Overloaded { reason: None })?;
         let timeout = self.config.call_timeout;
         let client = Arc::clone(&self.client);
-        Ok(PendingCall { result, timeout, turned_away, client, _forget: forget })
+        Ok(PendingCall { result, timeout, turned_away, client, _call: call })
     }
 }
 
@@ -230,7 +221,7 @@ struct PendingCall {
     timeout: Duration,
     turned_away: watch::Receiver<Option<&'static str>>,
     client: Arc<Client>,
-    _forget: Forget,
+    _call: Call,
 }
 
 impl PendingCall {
@@ -253,38 +244,4 @@ async fn refusal(turned_away: &mut watch::Receiver<Option<&'static str>>) -> &'s
         Ok(Some(reason)) => reason,
         _ => std::future::pending().await,
     }
-}
-
-/// Removes a call from the waiting ones when its caller stops waiting.
-#[derive(Debug)]
-struct Forget {
-    waiting: Waiting,
-    tag: u64,
-}
-
-impl Drop for Forget {
-    fn drop(&mut self) {
-        self.waiting.lock().remove(&self.tag);
-    }
-}
-
-/// Starts the thread that brings results to their callers, until the client ends.
-fn dispatch_results(client: &Client, waiting: Waiting) -> Result<(), NodeError> {
-    let completions = client.completions().clone();
-    let work = move || {
-        for Completion { tag, result, .. } in completions {
-            if let Some(caller) = waiting.lock().remove(&tag) {
-                // The caller may have stopped waiting meanwhile.
-                let _ = caller.send(result);
-            }
-        }
-    };
-    let failed = |source| NodeError::Start { what: "completions", source };
-    Builder::new().name("completions".into()).spawn(work).map(drop).map_err(failed)
-}
-
-fn new_key() -> IdentitySecret {
-    let mut seed = [0; 32];
-    system_random(&mut seed);
-    IdentitySecret::from_seed(seed)
 }

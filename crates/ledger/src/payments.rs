@@ -150,10 +150,7 @@ impl Service for ReleaseService {
     }
 
     fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Proven, String>, StateError> {
-        match Query::decode(query) {
-            Ok(query) => query.answer(&self.tree, state).map(Ok),
-            Err(error) => Ok(Err(error.to_string())),
-        }
+        Query::answer_encoded(&self.tree, state, query)
     }
 }
 

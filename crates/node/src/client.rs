@@ -17,17 +17,21 @@
 //! which it knew their epoch in force: that of its configuration's history, of its start where that
 //! has none, or of an operation that they completed within the period.
 
+mod calls;
 mod driver;
 mod links;
 
 use crate::NodeError;
+use crate::testnet::system_random;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+pub use calls::{Call, Calls};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use driver::Driver;
 use links::Wiring;
-use quorate_engine::{CallResult, ClientConfig};
-use quorate_types::{HandedOverError, History};
+use quorate_crypto::IdentitySecret;
+use quorate_engine::{CallResult, ClientConfig, SessionSpec};
+use quorate_types::{HandedOverError, History, ReplicaId};
 use quorate_wan::Topology;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -245,6 +249,14 @@ impl Drop for Client {
             runtime.shutdown_background();
         }
     }
+}
+
+/// A session with a new random key that sends to this member first.
+#[must_use]
+pub fn new_session(first: ReplicaId) -> SessionSpec {
+    let mut seed = [0; 32];
+    system_random(&mut seed);
+    SessionSpec::fresh(IdentitySecret::from_seed(seed), first)
 }
 
 fn start_thread(

@@ -107,11 +107,12 @@ impl Demand {
         }
     }
 
-    /// What an authority of payments asks for with this configuration.
+    /// What an authority of payments asks for with this configuration, which has `links` to a
+    /// committee.
     #[must_use]
-    pub fn of_authority(config: &AuthorityConfig) -> Self {
+    pub fn of_authority(config: &AuthorityConfig, links: usize) -> Self {
         Self {
-            own: RESERVE + SPENT_FILES + DOORS * ENDING_MAX,
+            own: RESERVE + SPENT_FILES + DOORS * ENDING_MAX + links,
             segments: segments(config.evidence_bytes),
             handshakes: Limits::default().handshakes_max,
             status: STATUS_MAX,

@@ -53,11 +53,23 @@ impl Query {
         Ok(query)
     }
 
-    /// The answer of the map in this state, with its proof.
+    /// The answer of the map in this state to an encoded query, with its proof; the inner error is
+    /// for whoever asked.
     ///
     /// # Errors
     /// When the state cannot be read or is not the one that the tree knows.
-    pub(crate) fn answer(&self, tree: &Tree, state: &dyn State) -> Result<Proven, StateError> {
+    pub(crate) fn answer_encoded(
+        tree: &Tree,
+        state: &dyn State,
+        query: &[u8],
+    ) -> Result<Result<Proven, String>, StateError> {
+        match Self::decode(query) {
+            Ok(query) => query.answer(tree, state).map(Ok),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    fn answer(&self, tree: &Tree, state: &dyn State) -> Result<Proven, StateError> {
         match self {
             Self::Get { key } => {
                 let entry = entries::get(state, key)?;

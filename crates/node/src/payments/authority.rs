@@ -2,6 +2,7 @@
 
 mod log;
 
+use super::committee::ReleaseCommittee;
 use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::evidence::Evidence;
 use super::follower::{Follower, FollowerHost, FollowerStatus};
@@ -106,6 +107,8 @@ impl Authority {
 
     fn open(config: &AuthorityConfig, keys: &KeyFile, start: Start) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys)?;
+        let check = |committee| ReleaseCommittee::check(committee, &origin.network);
+        let links = config.committee.as_deref().map(check).transpose()?.unwrap_or(0);
         let runtime = start_runtime(config.network_threads)?;
         let own = origin.network.address(origin.me.index(), config.shard).expect("checked");
         let listen = config.listen.as_deref().unwrap_or(own);
@@ -120,7 +123,7 @@ impl Authority {
 
         let (orders, arrived) = unbounded();
         let metrics = Arc::new(Metrics::new());
-        let shares = Descriptors::divide(limit(), &Demand::of_authority(config))?;
+        let shares = Descriptors::divide(limit(), &Demand::of_authority(config, links))?;
         let limits = shares.bound(Limits::default());
         let status_limits = ConnectionLimits::of(shares.status);
         let cut = metrics.cut_counter("too-many-status");
@@ -136,7 +139,7 @@ impl Authority {
         let releases = origin.spawn(&mut threads, config, &arrived, kept, stopped.clone())?;
         if let (Some(committee), Some(status)) = (&config.committee, following) {
             let follower = Follower::new(&origin.network, origin.me, origin.shard);
-            let host = FollowerHost::new(committee, releases.clone(), stopped, status)?;
+            let host = FollowerHost::new(committee, releases.clone(), stopped, status);
             threads.spawn("releases", move || host.run(follower))?;
         }
         let server = Server::new(

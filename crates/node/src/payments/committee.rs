@@ -1,26 +1,27 @@
 //! Client of the committee that orders the steps of releases.
 
-use crate::client::{Client, NotTaken};
+use super::AuthorityConfigError;
+use crate::client::{Calls, Client, NotTaken, new_session};
+use crate::config::read_committee_file;
 use crate::epochs::read_history;
 use crate::testnet::system_random;
-use crate::{CallResult, ClientConfig, Completion, NodeError, SessionSpec};
-use crossbeam_channel::{Receiver, Sender, bounded, never, select};
-use parking_lot::Mutex;
-use quorate_crypto::{Digest, IdentitySecret, KeyCache};
+use crate::{CallResult, ClientConfig, NodeError};
+use crossbeam_channel::{Receiver, bounded, never, select};
+use quorate_crypto::{Digest, KeyCache};
 use quorate_engine::{Bundling, NOTHING_EXECUTED};
 use quorate_ledger::kv::{self, check_answer};
 use quorate_ledger::payments::{
-    OrderedError, STEP_BYTES_MAX, ordered_query, read_ordered, read_standing, standing_query,
+    OrderedError, ReleaseService, STEP_BYTES_MAX, ordered_query, read_ordered, read_standing,
+    standing_query,
 };
-use quorate_payments::OutputId;
 use quorate_payments::release::{Decided, Ordered, ReleaseStep, Standing};
+use quorate_payments::{Network, OutputId};
 use quorate_types::service::{Outcome, Proven};
-use quorate_types::{Committee, History, ReplicaId};
-use std::collections::{BTreeMap, BTreeSet};
+use quorate_types::{AgreedSettings, Committee, History, ReplicaId};
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::thread::{self, Builder};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Most sessions: queries go to their first members in turn, of whom all but surely one is honest.
@@ -58,9 +59,6 @@ pub enum CommitteeError {
     Ended,
 }
 
-/// Calls without a result, by tag.
-type Waiting = Arc<Mutex<BTreeMap<u64, Sender<CallResult>>>>;
-
 /// Client of the committee that orders the steps of releases, for any number of threads. Calls
 /// block; none is answered from a state before one that an earlier call showed.
 #[derive(Debug)]
@@ -68,8 +66,7 @@ pub struct ReleaseCommittee {
     client: Client,
     sessions: usize,
     turn: AtomicUsize,
-    waiting: Waiting,
-    next_tag: AtomicU64,
+    calls: Calls,
     /// Newest height that a result or an answer was of.
     seen: AtomicU64,
     timeout: Duration,
@@ -92,18 +89,36 @@ impl ReleaseCommittee {
         let history = read_history(committee, KeyCache::On)?;
         let config = configure(history);
         let client = Client::connect(&config)?;
-        let waiting = Waiting::default();
-        dispatch_results(&client, Arc::clone(&waiting))?;
+        let calls = Calls::of(&client)?;
         Ok(Self {
             client,
             sessions: config.sessions.len(),
             turn: AtomicUsize::new(0),
-            waiting,
-            next_tag: AtomicU64::new(0),
+            calls,
             seen: AtomicU64::new(0),
             timeout: Self::TIMEOUT,
             stopped: never(),
         })
+    }
+
+    /// Checks that the committee in this file orders the releases of a payment network. Returns the
+    /// number of connections that a client of it has.
+    ///
+    /// # Errors
+    /// When the file is refused, or the committee's service is another.
+    pub fn check(committee: &Path, network: &Network) -> Result<usize, AuthorityConfigError> {
+        let path = committee.to_owned();
+        let refused = |reason| AuthorityConfigError::Parse { path: path.clone(), reason };
+        let history = read_history(committee, KeyCache::On);
+        let history = history.map_err(|error| refused(error.to_string()))?;
+        let file = read_committee_file(committee).map_err(|error| refused(error.to_string()))?;
+        let digest = hex::encode(network.id().0);
+        let AgreedSettings { service, genesis_digest, .. } = &file.settings;
+        if service != ReleaseService::NAME || genesis_digest.as_ref() != Some(&digest) {
+            return Err(AuthorityConfigError::OtherCommittee { path, network: digest });
+        }
+        let committee = history.committee();
+        Ok(session_count(committee) * committee.size())
     }
 
     /// The client with another longest wait for each call.
@@ -184,16 +199,15 @@ impl ReleaseCommittee {
         timeout: Duration,
         submit: impl FnOnce(usize, u64) -> Result<(), NotTaken>,
     ) -> Result<CallResult, CommitteeError> {
-        let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
         let session = self.turn.fetch_add(1, Ordering::Relaxed) % self.sessions;
         let (answer, result) = bounded(1);
-        self.waiting.lock().insert(tag, answer);
-        let called = match submit(session, tag) {
+        let call = self.calls.begin(move |result| {
+            let _ = answer.send(result);
+        });
+        match submit(session, call.tag()) {
             Ok(()) => self.wait(&result, timeout),
             Err(full) => Err(CommitteeError::Unanswered(full.to_string())),
-        };
-        self.waiting.lock().remove(&tag);
-        called
+        }
     }
 
     fn wait(
@@ -224,9 +238,8 @@ impl ReleaseCommittee {
 /// which begins at another member.
 fn configure(history: History) -> ClientConfig {
     let committee = history.committee();
-    let count = (committee.faulty_max() + 1).min(SESSIONS_MAX);
-    let firsts = draw_members(committee, usize::try_from(count).expect("few"));
-    let sessions = firsts.into_iter().map(|first| SessionSpec::fresh(new_key(), first)).collect();
+    let firsts = draw_members(committee, session_count(committee));
+    let sessions = firsts.into_iter().map(new_session).collect();
     ClientConfig {
         bundling: Bundling::after(Duration::from_millis(1)),
         check_answer,
@@ -234,10 +247,15 @@ fn configure(history: History) -> ClientConfig {
     }
 }
 
-/// So many members of the committee, or all, at random.
+fn session_count(committee: &Committee) -> usize {
+    let count = (committee.faulty_max() + 1).min(SESSIONS_MAX);
+    usize::try_from(count).expect("few").min(committee.size())
+}
+
+/// So many members of the committee at random.
 fn draw_members(committee: &Committee, count: usize) -> BTreeSet<ReplicaId> {
     let mut drawn = BTreeSet::new();
-    while drawn.len() < count.min(committee.size()) {
+    while drawn.len() < count {
         let mut bytes = [0; 8];
         system_random(&mut bytes);
         let members = u64::try_from(committee.size()).expect("members are few");
@@ -245,27 +263,6 @@ fn draw_members(committee: &Committee, count: usize) -> BTreeSet<ReplicaId> {
         drawn.insert(ReplicaId(u16::try_from(member).expect("members are few")));
     }
     drawn
-}
-
-fn new_key() -> IdentitySecret {
-    let mut seed = [0; 32];
-    system_random(&mut seed);
-    IdentitySecret::from_seed(seed)
-}
-
-/// Starts the thread that brings results to their callers, until the client ends.
-fn dispatch_results(client: &Client, waiting: Waiting) -> Result<(), NodeError> {
-    let completions = client.completions().clone();
-    let work = move || {
-        for Completion { tag, result, .. } in completions {
-            if let Some(caller) = waiting.lock().remove(&tag) {
-                // The caller may have stopped waiting meanwhile.
-                let _ = caller.send(result);
-            }
-        }
-    };
-    let failed = |source| NodeError::Start { what: "completions", source };
-    Builder::new().name("completions".into()).spawn(work).map(drop).map_err(failed)
 }
 
 fn read_outcome(outcome: &Outcome) -> Result<Result<Decided, String>, OrderedError> {

@@ -131,6 +131,19 @@ pub enum AuthorityConfigError {
         /// Path of the file.
         path: PathBuf,
     },
+    /// A committee that orders something else.
+    #[error(
+        "{path}: this committee does not order the releases of payment network {network}: name one with \
+         service = \"payments\" and that as genesis_digest, as `quorate pay testnet --committee` writes \
+         it",
+        path = path.display()
+    )]
+    OtherCommittee {
+        /// Path of the committee file.
+        path: PathBuf,
+        /// The payment network's identity, in hexadecimal.
+        network: String,
+    },
     /// The keys are no authority's.
     #[error("the keys in {key} are no authority's of {network}: use the file that names them, or an authority's keys", key = key.display(), network = network.display())]
     NotAnAuthority {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::NodeConfig;
+use crate::payments::AuthorityConfigError;
 
 /// Members agree on who is paid and who votes, not on where authorities are.
 #[test]
@@ -26,6 +27,29 @@ fn the_committee_agrees_on_the_network_and_not_on_its_addresses() {
     let authority = AuthorityConfig::load(&testnet.configs[0][0]).unwrap();
     let named = authority.committee.expect("named").canonicalize().unwrap();
     assert_eq!(named, committee.committee.canonicalize().unwrap());
+}
+
+/// An authority follows no committee that releases another network's coins, or none.
+#[test]
+fn another_committee_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let create = |name: &str| {
+        let committee = Some(Settings::default());
+        let plan = PayTestnetPlan { committee, ..PayTestnetPlan::default() };
+        PayTestnet::create(&folder.path().join(name), &plan).unwrap()
+    };
+    let (own, other) = (create("own"), create("other"));
+    let network = read_network(&own.network).unwrap();
+    let committee = own.committee.expect("planned").committee;
+    let links = ReleaseCommittee::check(&committee, &network).unwrap();
+    assert_eq!(links, 2 * 4, "f + 1 sessions, four members");
+    let foreign = other.committee.expect("planned").committee;
+    let refused = ReleaseCommittee::check(&foreign, &network).unwrap_err();
+    assert!(matches!(refused, AuthorityConfigError::OtherCommittee { .. }), "{refused}");
+    let text = std::fs::read_to_string(&committee).unwrap();
+    write(&committee, &text.replace("service = \"payments\"", "service = \"kv\"")).unwrap();
+    let refused = ReleaseCommittee::check(&committee, &network).unwrap_err();
+    assert!(matches!(refused, AuthorityConfigError::OtherCommittee { .. }), "{refused}");
 }
 
 /// Ports of authorities and validators follow one another; a plan that has no room says so.
