@@ -3,9 +3,9 @@
 
 use parking_lot::Mutex;
 use quorate_node::payments::{CommitteeError, ReleaseCommittee};
-use quorate_payments::OutputId;
 use quorate_payments::release::{ReleaseStep, Standing};
-use std::path::PathBuf;
+use quorate_payments::{Network, OutputId};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -41,14 +41,16 @@ pub trait ReleaseOrdering: Send + Sync {
 #[derive(Debug)]
 pub struct ReleaseCommitteeFile {
     path: PathBuf,
+    network: Arc<Network>,
     connected: Arc<Mutex<Option<Arc<ReleaseCommittee>>>>,
 }
 
 impl ReleaseCommitteeFile {
-    /// The committee in this file, which is read when it is needed.
+    /// The committee in this file, which is read when it is needed, and refused if it orders
+    /// anything else than this network's releases.
     #[must_use]
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, connected: Arc::default() }
+    pub fn new(path: PathBuf, network: Arc<Network>) -> Self {
+        Self { path, network, connected: Arc::default() }
     }
 
     /// A call of the committee, on a thread that may wait.
@@ -56,22 +58,30 @@ impl ReleaseCommitteeFile {
         &self,
         call: impl FnOnce(&ReleaseCommittee) -> Result<T, CommitteeError> + Send + 'static,
     ) -> Result<T, OrderingError> {
-        let (path, connected) = (self.path.clone(), Arc::clone(&self.connected));
+        let (path, network) = (self.path.clone(), Arc::clone(&self.network));
+        let connected = Arc::clone(&self.connected);
         let work = move || {
-            let committee = {
-                let mut connected = connected.lock();
-                if connected.is_none() {
-                    *connected = Some(Arc::new(ReleaseCommittee::connect(&path)?));
-                }
-                connected.clone().expect("connected")
-            };
-            call(&committee)
+            let committee = connect(&mut connected.lock(), &path, &network)?;
+            call(&committee).map_err(|error| explain(&error))
         };
         let called = spawn_blocking(work).await;
-        called
-            .map_err(|error| OrderingError::Unanswered(error.to_string()))?
-            .map_err(|error| explain(&error))
+        called.map_err(|error| OrderingError::Unanswered(error.to_string()))?
     }
+}
+
+/// The client of the committee in a file, which is checked and connected to once.
+fn connect(
+    connected: &mut Option<Arc<ReleaseCommittee>>,
+    path: &Path,
+    network: &Network,
+) -> Result<Arc<ReleaseCommittee>, OrderingError> {
+    if let Some(committee) = connected {
+        return Ok(Arc::clone(committee));
+    }
+    ReleaseCommittee::check(path, network)
+        .map_err(|error| OrderingError::Unknown(error.to_string()))?;
+    let committee = ReleaseCommittee::connect(path).map_err(|error| explain(&error))?;
+    Ok(Arc::clone(connected.insert(Arc::new(committee))))
 }
 
 fn explain(error: &CommitteeError) -> OrderingError {

@@ -5,13 +5,15 @@ use crate::passphrase;
 use clap::Args;
 use quorate_crypto::{IdentityKey, IdentitySecret, StoredKeys};
 use quorate_gateway::wallet::{
-    OrderingError, PaymentFileError, ReleaseCommitteeFile, ReleaseOrdering, Wallet, WalletError,
+    OrderingError, PaymentFileError, PaymentService, ReleaseCommitteeFile, ReleaseOrdering, Wallet,
+    WalletError,
 };
 use quorate_node::payments::{ReleaseCommittee, read_network};
 use quorate_payments::Network;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The network file's name where none is given.
 const NETWORK: &str = "network.toml";
@@ -39,6 +41,22 @@ pub(super) struct CommitteePlace {
     /// beside the network file, if it is there
     #[arg(long, value_name = "FILE")]
     committee: Option<PathBuf>,
+}
+
+/// Options of a command that asks the authorities.
+#[derive(Debug, Args)]
+pub(super) struct Online {
+    #[command(flatten)]
+    pub(super) place: Place,
+    #[command(flatten)]
+    committee: CommitteePlace,
+    /// Longest wait for the authorities' answers, in seconds
+    #[arg(long, default_value_t = 10, value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    timeout: u64,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// Paths of a wallet and its network, and the passphrase of its key.
@@ -88,7 +106,11 @@ impl NetworkPlace {
 impl CommitteePlace {
     /// The committee in the file that was named, or in one beside the network file; `None` where
     /// there is none. Nobody is connected to yet.
-    pub(super) fn find(&self, place: &Place) -> Result<Option<Arc<dyn ReleaseOrdering>>, Failure> {
+    pub(super) fn find(
+        &self,
+        place: &Place,
+        network: &Arc<Network>,
+    ) -> Result<Option<Arc<dyn ReleaseOrdering>>, Failure> {
         let path = match &self.committee {
             Some(path) if path.is_file() => path.clone(),
             Some(path) => {
@@ -99,9 +121,23 @@ impl CommitteePlace {
             }
             None => place.network.path(place.folder.path())?.with_file_name(ReleaseCommittee::FILE),
         };
-        let found: Option<Arc<dyn ReleaseOrdering>> =
-            if path.is_file() { Some(Arc::new(ReleaseCommitteeFile::new(path))) } else { None };
+        let found = path.is_file().then(|| {
+            let committee = ReleaseCommitteeFile::new(path, Arc::clone(network));
+            Arc::new(committee) as Arc<dyn ReleaseOrdering>
+        });
         Ok(found)
+    }
+}
+
+impl Online {
+    /// Opens connections to the authorities in the background, and serves a wallet by them.
+    pub(super) fn connect(&self, wallet: Wallet) -> Result<Arc<PaymentService>, Failure> {
+        let committee = self.committee.find(&self.place, wallet.network())?;
+        PaymentService::connect(wallet, committee).map_err(Failure::run)
+    }
+
+    pub(super) fn within(&self) -> Duration {
+        Duration::from_secs(self.timeout)
     }
 }
 

@@ -1,13 +1,13 @@
 //! `quorate pay release`: coins that their payments left locked.
 
 use super::history::describe_balance;
-use super::place::{CommitteePlace, Place, explain};
-use super::send::{Timeout, block_on};
+use super::place::{Online, explain};
+use super::send::block_on;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use quorate_crypto::Digest;
-use quorate_gateway::wallet::{Balance, CoinReleaseView, PaymentService, Wallet};
+use quorate_gateway::wallet::{Balance, CoinReleaseView, Wallet};
 use quorate_payments::TxId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -39,14 +39,7 @@ pub(super) struct Release {
     #[arg(long, conflicts_with = "payment")]
     all: bool,
     #[command(flatten)]
-    place: Place,
-    #[command(flatten)]
-    committee: CommitteePlace,
-    #[command(flatten)]
-    timeout: Timeout,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    online: Online,
 }
 
 /// Outcome of a release, for programs.
@@ -65,10 +58,10 @@ fn transaction(text: &str) -> Result<TxId, String> {
 
 impl Release {
     pub(super) fn run(&self) -> CommandResult {
-        let wallet = self.place.open()?;
+        let wallet = self.online.place.open()?;
         let (report, lines, is_open) = block_on(self.release(wallet))?;
         let is_locked = report.released.iter().any(|one| one.end == "locked-for-ever");
-        if self.json {
+        if self.online.json {
             output::json(&report);
         } else {
             let words = report.released.iter().map(|one| describe(one, END));
@@ -100,14 +93,13 @@ impl Release {
     }
 
     async fn release(&self, wallet: Wallet) -> Result<(Report, Vec<String>, bool), Failure> {
-        let committee = self.committee.find(&self.place)?;
         let network = Arc::clone(wallet.network());
         let weights = network.committee().weights();
-        let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
-        let within = self.timeout.duration();
+        let service = self.online.connect(wallet)?;
+        let within = self.online.within();
         let forecast = service.forecast(self.payment, within).await.map_err(explain)?;
         let forecast: Vec<_> = forecast.iter().map(|one| one.view(weights)).collect();
-        if !self.json {
+        if !self.online.json {
             forecast.iter().for_each(|one| output::line(&describe(one, FORECAST)));
         }
         let released = service.release(self.payment, within).await.map_err(explain)?;

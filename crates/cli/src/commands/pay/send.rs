@@ -1,6 +1,6 @@
 //! `quorate pay send`, `issue`, `redeem`, `consolidate` and `retry`: what asks the authorities.
 
-use super::place::{CommitteePlace, Place, explain, explain_paper};
+use super::place::{Online, explain, explain_paper};
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use clap::Args;
@@ -88,33 +88,14 @@ pub(super) struct Consolidate {
 #[derive(Debug, Args)]
 pub(super) struct Retry {
     #[command(flatten)]
-    place: Place,
-    #[command(flatten)]
-    committee: CommitteePlace,
-    #[command(flatten)]
-    timeout: Timeout,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Timeout {
-    /// Longest wait for the authorities' answers, in seconds
-    #[arg(long, default_value_t = 10, value_name = "SECONDS",
-          value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    timeout: u64,
+    online: Online,
 }
 
 /// Options of one payment.
 #[derive(Debug, Args)]
 struct Asking {
     #[command(flatten)]
-    place: Place,
-    #[command(flatten)]
-    committee: CommitteePlace,
-    #[command(flatten)]
-    timeout: Timeout,
+    online: Online,
     /// Name of your own for this payment: a command with the same name and content again is the
     /// same payment
     #[arg(long, value_name = "NAME")]
@@ -122,14 +103,11 @@ struct Asking {
     /// Path of the receipt, by default in the wallet's folder
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 impl Send {
     pub(super) fn run(&self) -> CommandResult {
-        let wallet = self.asking.place.open()?;
+        let wallet = self.asking.online.place.open()?;
         let order = match (&self.request, self.to, self.value) {
             (Some(path), ..) => {
                 let request = PaymentRequest::read(path, wallet.network());
@@ -168,19 +146,18 @@ impl Consolidate {
 
 impl Asking {
     fn open_and_carry_out(&self, purpose: Purpose, memo: Option<String>) -> CommandResult {
-        self.apply(self.place.open()?, Order { purpose, memo })
+        self.apply(self.online.place.open()?, Order { purpose, memo })
     }
 
     fn apply(&self, wallet: Wallet, order: Order) -> CommandResult {
-        let committee = self.committee.find(&self.place)?;
         let view = block_on(async {
-            let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
-            let paying = service.pay(order, self.key.clone(), self.timeout.duration());
+            let service = self.online.connect(wallet)?;
+            let paying = service.pay(order, self.key.clone(), self.online.within());
             let payment = paying.await.map_err(explain)?;
             Ok(service.with(|wallet| wallet.view(&payment)))
         })?;
-        let file = write_papers(&view, self.place.folder.path(), self.receipt.as_deref())?;
-        if self.json {
+        let file = write_papers(&view, self.online.place.folder.path(), self.receipt.as_deref())?;
+        if self.online.json {
             output::json(&view);
         } else if view.state == "certified" {
             output::line(&describe(&view, file.as_deref()));
@@ -189,20 +166,14 @@ impl Asking {
     }
 }
 
-impl Timeout {
-    pub(super) fn duration(&self) -> Duration {
-        Duration::from_secs(self.timeout)
-    }
-}
-
 impl Retry {
     pub(super) fn run(&self) -> CommandResult {
-        let wallet = self.place.open()?;
+        let wallet = self.online.place.open()?;
         let views = block_on(self.settle_all(wallet))?;
         let mut all_final = true;
         for view in &views {
-            let file = write_papers(view, self.place.folder.path(), None)?;
-            if !self.json && view.state == "certified" {
+            let file = write_papers(view, self.online.place.folder.path(), None)?;
+            if !self.online.json && view.state == "certified" {
                 output::line(&describe(view, file.as_deref()));
             }
             if let Err(failure) = conclude(view, file.as_deref()) {
@@ -210,7 +181,7 @@ impl Retry {
                 all_final = false;
             }
         }
-        if self.json {
+        if self.online.json {
             output::json(&json!({ "payments": views }));
         } else if views.is_empty() {
             output::line("nothing is unfinished");
@@ -219,10 +190,9 @@ impl Retry {
     }
 
     async fn settle_all(&self, wallet: Wallet) -> Result<Vec<PaymentView>, Failure> {
-        let committee = self.committee.find(&self.place)?;
-        let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
+        let service = self.online.connect(wallet)?;
         let mut settled = Vec::new();
-        let within = self.timeout.duration();
+        let within = self.online.within();
         let deadline = tokio::time::Instant::now() + within;
         for payment in service.resume().map_err(explain)? {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());

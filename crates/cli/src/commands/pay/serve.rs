@@ -145,7 +145,7 @@ impl Serve {
         let failed = |error| Failure::run(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(&self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?.to_string();
-        let committee = self.committee.find(&self.place)?;
+        let committee = self.committee.find(&self.place, wallet.network())?;
         let is_released = committee.is_some();
         let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
         let unfinished = service.resume().map_err(explain)?;
