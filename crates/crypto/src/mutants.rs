@@ -433,6 +433,8 @@ pub enum Mutant {
     PayShowUnstored,
     /// Payments: a restored wallet spends coins whose state no authority was asked for.
     PaySpendUnasked,
+    /// Payments: a wallet signs the refund of a coin whose release is not decided.
+    PayRefundUndecided,
     /// Payments: authorities that know of a lock count as saying that a coin is free.
     PayFreeByFewer,
     /// Payments: a restored wallet's requests are paid before its records are back.

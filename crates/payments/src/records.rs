@@ -95,6 +95,9 @@ pub enum CoinStatus {
         /// That transaction as its payer signed it; `None` where the authority has pruned it.
         core: Option<Box<Core>>,
     },
+    /// The input is locked for nothing, and is or was under [release](crate::release): it can be
+    /// had back as that decides, and not be spent.
+    Frozen,
 }
 
 /// Reply of an authority to a [`WalletRequest`].
@@ -214,10 +217,14 @@ impl Transaction {
             && is_valid().unwrap_or(false)
     }
 
-    /// Coins that it spends, with the proofs that it shows of them.
+    /// Coins that it spends or gives back, with the proofs that it shows of them.
     #[must_use]
     pub fn spent_coins(&self) -> Vec<Coin> {
-        let crate::Source::Spend(inputs) = &self.source else { return Vec::new() };
+        let inputs = match &self.source {
+            crate::Source::Spend(inputs) => inputs.as_slice(),
+            crate::Source::Refund(input) => std::slice::from_ref(input),
+            crate::Source::Issue { .. } => return Vec::new(),
+        };
         let coin = |input: &crate::Input| Coin {
             id: input.id,
             output: crate::Output { owner: self.payer, value: input.value },

@@ -2,12 +2,12 @@
 //! coins. Nothing is believed that does not prove itself.
 
 use super::notes::{self, ReceivedNote, SentNote};
-use super::state::Record;
+use super::record::Record;
 use super::{Wallet, WalletError};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_node::unix_ms;
 use quorate_payments::{
-    Coin, CoinStatus, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
+    Coin, CoinStatus, Core, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
     RecordName, Transaction, TxCertificate, TxId, WalletRecord,
 };
 use quorate_types::ReplicaId;
@@ -169,7 +169,7 @@ impl Wallet {
         inputs: &[OutputId],
         answers: &[(ReplicaId, Vec<CoinStatus>)],
     ) -> Result<(), WalletError> {
-        let (mut free, mut taken) = (Vec::new(), Vec::new());
+        let (mut free, mut taken, mut frozen) = (Vec::new(), Vec::new(), Vec::new());
         for (at, input) in inputs.iter().enumerate() {
             let states: Vec<_> = answers
                 .iter()
@@ -178,9 +178,11 @@ impl Wallet {
             match self.judge(*input, &states) {
                 Some(CoinStatus::Free) => free.push(*input),
                 Some(CoinStatus::Locked { tx, .. }) => taken.push((*input, tx)),
+                Some(CoinStatus::Frozen) => frozen.push(*input),
                 None => {}
             }
         }
+        self.note_release(frozen)?;
         if free.is_empty() && taken.is_empty() {
             return Ok(());
         }
@@ -197,14 +199,8 @@ impl Wallet {
         let mut unproven: BTreeMap<TxId, BTreeSet<usize>> = BTreeMap::new();
         for (from, state) in states {
             let CoinStatus::Locked { tx, core } = state else { continue };
-            let is_ours = core.as_ref().is_some_and(|core| {
-                core.id == *tx
-                    && core.payer == self.owner()
-                    && core.locks.contains(&input)
-                    && core.is_genuine(&self.network)
-            });
             // One authority that shows what we signed is enough: we did sign it.
-            if is_ours {
+            if self.is_own(core.as_deref(), *tx, input) {
                 return Some(CoinStatus::Locked { tx: *tx, core: None });
             }
             unproven.entry(*tx).or_default().insert(from.index());
@@ -213,11 +209,25 @@ impl Wallet {
         if let Some((tx, _)) = said {
             return Some(CoinStatus::Locked { tx, core: None });
         }
-        // Those who know of a lock do not count, whatever they can show of it.
+        let frozen = states.iter().filter(|(_, state)| **state == CoinStatus::Frozen);
+        if weigh(&frozen.map(|(from, _)| from.index()).collect()).1 {
+            return Some(CoinStatus::Frozen);
+        }
+        // Those who know of a lock or a release do not count, whatever they can show of it.
         let is_counted = mutants::active(Mutant::PayFreeByFewer);
         let free = states.iter().filter(|(_, state)| is_counted || **state == CoinStatus::Free);
         let free = free.map(|(from, _)| from.index()).collect();
         weigh(&free).0.then_some(CoinStatus::Free)
+    }
+
+    /// Tells whether an authority shows a transaction of this key that takes the coin.
+    pub(super) fn is_own(&self, core: Option<&Core>, tx: TxId, coin: OutputId) -> bool {
+        core.is_some_and(|core| {
+            core.id == tx
+                && core.payer == self.owner()
+                && core.locks.contains(&coin)
+                && core.is_genuine(&self.network)
+        })
     }
 
     /// Records of receipts that no quorum of authorities has yet, as far as their coins are here;

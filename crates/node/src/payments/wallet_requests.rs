@@ -118,7 +118,8 @@ pub(super) fn coin_states(
 ) -> Result<WalletReply, NodeError> {
     let state = |input: &OutputId| -> Result<CoinStatus, NodeError> {
         let Some(Locked { tx, sequence }) = locks.spent().get(*input)? else {
-            return Ok(CoinStatus::Free);
+            let is_frozen = locks.spent().frozen().contains(*input);
+            return Ok(if is_frozen { CoinStatus::Frozen } else { CoinStatus::Free });
         };
         let core = locks.read(sequence)?.map(|lock| Box::new(lock.core));
         Ok(CoinStatus::Locked { tx, core: core.filter(|core| core.payer == question.from) })

@@ -4,12 +4,16 @@ use crate::failure::Failure;
 use crate::passphrase;
 use clap::Args;
 use quorate_crypto::{IdentityKey, IdentitySecret, StoredKeys};
-use quorate_gateway::wallet::{PaymentFileError, Wallet, WalletError};
-use quorate_node::payments::read_network;
+use quorate_gateway::wallet::{
+    OrderingError, PaymentFileError, PaymentService, ReleaseCommitteeFile, ReleaseOrdering, Wallet,
+    WalletError,
+};
+use quorate_node::payments::{ReleaseCommittee, read_network};
 use quorate_payments::Network;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The network file's name where none is given.
 const NETWORK: &str = "network.toml";
@@ -28,6 +32,31 @@ pub(super) struct NetworkPlace {
     /// The network file; by default network.toml in the wallet's folder, or else beside that folder
     #[arg(long, value_name = "FILE")]
     network: Option<PathBuf>,
+}
+
+/// Path of the file of the committee that orders releases.
+#[derive(Debug, Args)]
+pub(super) struct CommitteePlace {
+    /// The file of the committee that orders releases of locked coins; by default committee.toml
+    /// beside the network file, if it is there
+    #[arg(long, value_name = "FILE")]
+    committee: Option<PathBuf>,
+}
+
+/// Options of a command that asks the authorities.
+#[derive(Debug, Args)]
+pub(super) struct Online {
+    #[command(flatten)]
+    pub(super) place: Place,
+    #[command(flatten)]
+    committee: CommitteePlace,
+    /// Longest wait for the authorities' answers, in seconds
+    #[arg(long, default_value_t = 10, value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    timeout: u64,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// Paths of a wallet and its network, and the passphrase of its key.
@@ -66,11 +95,49 @@ impl Folder {
 impl NetworkPlace {
     /// The network file that was named, or one at a wallet's folder.
     pub(super) fn load(&self, folder: &Path) -> Result<Arc<Network>, Failure> {
-        let path = match &self.network {
-            Some(path) => path.clone(),
-            None => beside(folder)?,
+        read_network(&self.path(folder)?).map(Arc::new).map_err(Failure::usage)
+    }
+
+    fn path(&self, folder: &Path) -> Result<PathBuf, Failure> {
+        self.network.clone().map_or_else(|| beside(folder), Ok)
+    }
+}
+
+impl CommitteePlace {
+    /// The committee in the file that was named, or in one beside the network file; `None` where
+    /// there is none. Nobody is connected to yet.
+    pub(super) fn find(
+        &self,
+        place: &Place,
+        network: &Arc<Network>,
+    ) -> Result<Option<Arc<dyn ReleaseOrdering>>, Failure> {
+        let path = match &self.committee {
+            Some(path) if path.is_file() => path.clone(),
+            Some(path) => {
+                return Err(Failure::usage(format!(
+                    "there is no committee file {}",
+                    path.display()
+                )));
+            }
+            None => place.network.path(place.folder.path())?.with_file_name(ReleaseCommittee::FILE),
         };
-        read_network(&path).map(Arc::new).map_err(Failure::usage)
+        let found = path.is_file().then(|| {
+            let committee = ReleaseCommitteeFile::new(path, Arc::clone(network));
+            Arc::new(committee) as Arc<dyn ReleaseOrdering>
+        });
+        Ok(found)
+    }
+}
+
+impl Online {
+    /// Opens connections to the authorities in the background, and serves a wallet by them.
+    pub(super) fn connect(&self, wallet: Wallet) -> Result<Arc<PaymentService>, Failure> {
+        let committee = self.committee.find(&self.place, wallet.network())?;
+        PaymentService::connect(wallet, committee).map_err(Failure::run)
+    }
+
+    pub(super) fn within(&self) -> Duration {
+        Duration::from_secs(self.timeout)
     }
 }
 
@@ -118,6 +185,8 @@ pub(super) fn explain(error: WalletError) -> Failure {
         | WalletError::TooLittle { .. }
         | WalletError::TooManyCoins { .. }
         | WalletError::NothingToConsolidate
+        | WalletError::NothingLocked(_)
+        | WalletError::Release(OrderingError::Refused(_) | OrderingError::Unanswered(_))
         | WalletError::Receipt(_)
         | WalletError::NotMine { .. }
         | WalletError::Invalid(_) => Failure::run(error),

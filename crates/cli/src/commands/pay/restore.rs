@@ -1,12 +1,12 @@
 //! `quorate pay backup` and `restore`: wallets that survive their disks.
 
 use super::history::describe_balance;
-use super::place::{Place, explain, key_file, wallet_file};
-use super::send::{Timeout, block_on};
+use super::place::{Online, Place, explain, key_file, wallet_file};
+use super::send::{block_on, follow_releases};
 use crate::failure::{CommandResult, Failure};
 use crate::{output, secret};
 use clap::Args;
-use quorate_gateway::wallet::{Backup, Balance, PaymentService, Recovery, Wallet};
+use quorate_gateway::wallet::{Backup, Balance, Recovery, Wallet};
 use serde::Serialize;
 use serde_json::json;
 use std::fs::{self, DirBuilder};
@@ -39,7 +39,8 @@ pub(super) struct BackupOptions {
 /// It begins with the backup, or else with what can be read of the file that is there, and takes in
 /// what the authorities keep: every payment and receipt that proves itself. Payments that were not
 /// finished are sent again, the same bytes. Then a quorum is asked for the state of each coin;
-/// nothing is paid before. The former file stays, under another name.
+/// nothing is paid before. Releases that were asked for go on, where a committee is known. The
+/// former file stays, under another name.
 ///
 /// Exit code 1: too few authorities answered; the command again goes on from there.
 #[derive(Debug, Args)]
@@ -50,12 +51,7 @@ pub(super) struct Restore {
     /// Backup, as `quorate pay backup` wrote it
     file: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
-    #[command(flatten)]
-    timeout: Timeout,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    online: Online,
 }
 
 /// Outcome of a restore, for programs.
@@ -92,24 +88,25 @@ impl BackupOptions {
 impl Restore {
     pub(super) fn run(&self) -> CommandResult {
         let backup = self.file.as_deref().map(Backup::read).transpose().map_err(explain)?;
-        let folder = self.place.folder.path();
+        let folder = self.online.place.folder.path();
         if let Some(key) = backup.as_ref().and_then(|backup| backup.key_file.as_deref()) {
             put_key(folder, key)?;
         }
-        let network = self.place.network()?;
-        let secret = self.place.secret()?;
+        let network = self.online.place.network()?;
+        let secret = self.online.place.secret()?;
         let book = wallet_file(folder);
         let former = Wallet::restore(&book, &secret, backup.as_ref()).map_err(explain)?;
         let wallet = Wallet::open(&book, network, secret).map_err(explain)?;
         let (recovery, (balance, lines)) = block_on(async {
-            let service = PaymentService::connect(wallet).map_err(Failure::run)?;
-            let within = self.timeout.duration();
+            let service = self.online.connect(wallet)?;
+            let within = self.online.within();
             let recovery = service.recover(within).await.map_err(explain)?;
             service.store_receipts(within).await.map_err(explain)?;
+            follow_releases(&service, within).await;
             let look = |wallet: &mut Wallet| (wallet.balance(), describe_balance(wallet));
             Ok((recovery, service.with(look)))
         })?;
-        if self.json {
+        if self.online.json {
             let regained = &recovery.regained;
             output::json(&Report {
                 authorities: recovery.answered,

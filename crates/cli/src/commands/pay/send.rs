@@ -1,6 +1,6 @@
 //! `quorate pay send`, `issue`, `redeem`, `consolidate` and `retry`: what asks the authorities.
 
-use super::place::{Place, explain, explain_paper};
+use super::place::{Online, explain, explain_paper};
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use clap::Args;
@@ -9,6 +9,7 @@ use quorate_gateway::wallet::{
     Order, PaymentRequest, PaymentService, PaymentView, Purpose, Wallet,
 };
 use quorate_node::proof_file::ProofFile as _;
+use quorate_payments::TxId;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,29 +88,14 @@ pub(super) struct Consolidate {
 #[derive(Debug, Args)]
 pub(super) struct Retry {
     #[command(flatten)]
-    place: Place,
-    #[command(flatten)]
-    timeout: Timeout,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Timeout {
-    /// Longest wait for the authorities' answers, in seconds
-    #[arg(long, default_value_t = 10, value_name = "SECONDS",
-          value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    timeout: u64,
+    online: Online,
 }
 
 /// Options of one payment.
 #[derive(Debug, Args)]
 struct Asking {
     #[command(flatten)]
-    place: Place,
-    #[command(flatten)]
-    timeout: Timeout,
+    online: Online,
     /// Name of your own for this payment: a command with the same name and content again is the
     /// same payment
     #[arg(long, value_name = "NAME")]
@@ -117,14 +103,11 @@ struct Asking {
     /// Path of the receipt, by default in the wallet's folder
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 impl Send {
     pub(super) fn run(&self) -> CommandResult {
-        let wallet = self.asking.place.open()?;
+        let wallet = self.asking.online.place.open()?;
         let order = match (&self.request, self.to, self.value) {
             (Some(path), ..) => {
                 let request = PaymentRequest::read(path, wallet.network());
@@ -163,18 +146,18 @@ impl Consolidate {
 
 impl Asking {
     fn open_and_carry_out(&self, purpose: Purpose, memo: Option<String>) -> CommandResult {
-        self.apply(self.place.open()?, Order { purpose, memo })
+        self.apply(self.online.place.open()?, Order { purpose, memo })
     }
 
     fn apply(&self, wallet: Wallet, order: Order) -> CommandResult {
         let view = block_on(async {
-            let service = PaymentService::connect(wallet).map_err(Failure::run)?;
-            let paying = service.pay(order, self.key.clone(), self.timeout.duration());
+            let service = self.online.connect(wallet)?;
+            let paying = service.pay(order, self.key.clone(), self.online.within());
             let payment = paying.await.map_err(explain)?;
             Ok(service.with(|wallet| wallet.view(&payment)))
         })?;
-        let file = write_papers(&view, self.place.folder.path(), self.receipt.as_deref())?;
-        if self.json {
+        let file = write_papers(&view, self.online.place.folder.path(), self.receipt.as_deref())?;
+        if self.online.json {
             output::json(&view);
         } else if view.state == "certified" {
             output::line(&describe(&view, file.as_deref()));
@@ -183,20 +166,14 @@ impl Asking {
     }
 }
 
-impl Timeout {
-    pub(super) fn duration(&self) -> Duration {
-        Duration::from_secs(self.timeout)
-    }
-}
-
 impl Retry {
     pub(super) fn run(&self) -> CommandResult {
-        let wallet = self.place.open()?;
+        let wallet = self.online.place.open()?;
         let views = block_on(self.settle_all(wallet))?;
         let mut all_final = true;
         for view in &views {
-            let file = write_papers(view, self.place.folder.path(), None)?;
-            if !self.json && view.state == "certified" {
+            let file = write_papers(view, self.online.place.folder.path(), None)?;
+            if !self.online.json && view.state == "certified" {
                 output::line(&describe(view, file.as_deref()));
             }
             if let Err(failure) = conclude(view, file.as_deref()) {
@@ -204,7 +181,7 @@ impl Retry {
                 all_final = false;
             }
         }
-        if self.json {
+        if self.online.json {
             output::json(&json!({ "payments": views }));
         } else if views.is_empty() {
             output::line("nothing is unfinished");
@@ -213,19 +190,31 @@ impl Retry {
     }
 
     async fn settle_all(&self, wallet: Wallet) -> Result<Vec<PaymentView>, Failure> {
-        let service: Arc<PaymentService> = PaymentService::connect(wallet).map_err(Failure::run)?;
-        let mut views = Vec::new();
-        let within = self.timeout.duration();
+        let service = self.online.connect(wallet)?;
+        let mut settled = Vec::new();
+        let within = self.online.within();
         let deadline = tokio::time::Instant::now() + within;
         for payment in service.resume().map_err(explain)? {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            let settled = service.settle(payment, left).await.map_err(explain)?;
-            views.push(service.with(|wallet| wallet.view(&settled)));
+            settled.push(service.finish(payment, left).await.map_err(explain)?.id);
         }
         // Of a wallet that was made again: what it still has to ask for.
         service.recover(within).await.map_err(explain)?;
         service.store_receipts(within).await.map_err(explain)?;
-        Ok(views)
+        follow_releases(&service, within).await;
+        let view = |wallet: &mut Wallet| -> Result<Vec<PaymentView>, Failure> {
+            let view = |id: &TxId| wallet.payment(*id).map(|payment| wallet.view(payment));
+            settled.iter().map(view).collect::<Result<_, _>>().map_err(explain)
+        };
+        service.with(view)
+    }
+}
+
+/// Goes on with releases that were asked for. The command is about something else: where that takes
+/// longer, it says so.
+pub(super) async fn follow_releases(service: &Arc<PaymentService>, within: Duration) {
+    if let Err(error) = service.follow_releases(within).await {
+        eprintln!("warning: {error}");
     }
 }
 
@@ -244,7 +233,7 @@ fn write_papers(
     let named = |what: &str| folder.join(format!("{what}-{}.json", &view.id[..16]));
     let (path, text) = match (&view.receipt, &view.evidence) {
         // To itself a wallet needs no receipt.
-        (Some(_), _) if view.kind == "consolidate" => return Ok(None),
+        (Some(_), _) if matches!(view.kind, "consolidate" | "refund") => return Ok(None),
         (Some(paper), _) => {
             (receipt.map_or_else(|| named("receipt"), Path::to_owned), paper.to_text())
         }
@@ -268,6 +257,7 @@ fn describe(view: &PaymentView, file: Option<&Path>) -> String {
     let mut text = match view.kind {
         "redeem" => format!("{} burnt; it is final", view.value),
         "consolidate" => format!("{} are in one coin now", view.value),
+        "refund" => format!("{} came back by a release", view.value),
         "issue" => format!("{} made for {}; it is final", view.value, view.payee),
         _ => format!("{} paid to {}; it is final", view.value, view.payee),
     };
@@ -297,11 +287,27 @@ fn conclude(view: &PaymentView, file: Option<&Path>) -> CommandResult {
             view.id,
             view.reason.as_deref().unwrap_or("a coin of it was released otherwise")
         ))),
+        "releasing" => Err(Failure::run(format!(
+            "payment {} lost against another transaction of this key. Was a copy of this wallet used? Neither can \
+             have its coins any more, and their release is asked for: `quorate pay release --all` goes on with it.{}",
+            view.id,
+            evidence(file)
+        ))),
+        "refunded" => Err(Failure::run(format!(
+            "payment {} lost against another transaction of this key, and its coins came back by a release. Was a \
+             copy of this wallet used? A new payment is needed.{}",
+            view.id,
+            evidence(file)
+        ))),
         _ => Err(Failure::run(format!(
             "payment {} is a double spend: another transaction of this key took one of its coins. Its coins are \
-             frozen. Was a copy of this wallet used?{}",
+             frozen, and `quorate pay release` says what can be had of them. Was a copy of this wallet used?{}",
             view.id,
-            file.map(|path| format!(" Evidence: {}", path.display())).unwrap_or_default()
+            evidence(file)
         ))),
     }
+}
+
+fn evidence(file: Option<&Path>) -> String {
+    file.map(|path| format!(" Evidence: {}", path.display())).unwrap_or_default()
 }
