@@ -4,14 +4,13 @@
 use super::notes::{self, ReceivedNote, SentNote};
 use super::state::Record;
 use super::{Wallet, WalletError};
-use quorate_crypto::mutants::{self, Mutant};
 use quorate_node::unix_ms;
 use quorate_payments::{
     Coin, CoinStatus, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
     RecordName, Transaction, TxCertificate, TxId, WalletRecord,
 };
 use quorate_types::ReplicaId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Transactions and receipts that were regained, and what stands in their way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -175,7 +174,7 @@ impl Wallet {
                 .iter()
                 .filter_map(|(from, states)| Some((*from, states.get(at)?)))
                 .collect();
-            match self.judge(*input, &states) {
+            match CoinStatus::agreed(&self.network, self.owner(), *input, &states) {
                 Some(CoinStatus::Free) => free.push(*input),
                 Some(CoinStatus::Locked { tx, .. }) => taken.push((*input, tx)),
                 None => {}
@@ -185,39 +184,6 @@ impl Wallet {
             return Ok(());
         }
         self.write(Record::Asked { free, taken, at_ms: unix_ms() })
-    }
-
-    /// State of a coin by what authorities say; `None` while nothing follows from it.
-    fn judge(&self, input: OutputId, states: &[(ReplicaId, &CoinStatus)]) -> Option<CoinStatus> {
-        let committee = self.network.committee();
-        let weigh = |who: &BTreeSet<usize>| {
-            let who = quorate_crypto::Bitmap::from_indices(committee.size(), who.iter().copied());
-            (committee.weight_of(&who) >= committee.quorum(), committee.includes_honest(&who))
-        };
-        let mut unproven: BTreeMap<TxId, BTreeSet<usize>> = BTreeMap::new();
-        for (from, state) in states {
-            let CoinStatus::Locked { tx, core } = state else { continue };
-            let is_ours = core.as_ref().is_some_and(|core| {
-                core.id == *tx
-                    && core.payer == self.owner()
-                    && core.locks.contains(&input)
-                    && core.is_genuine(&self.network)
-            });
-            // One authority that shows what we signed is enough: we did sign it.
-            if is_ours {
-                return Some(CoinStatus::Locked { tx: *tx, core: None });
-            }
-            unproven.entry(*tx).or_default().insert(from.index());
-        }
-        let said = unproven.into_iter().find(|(_, who)| weigh(who).1);
-        if let Some((tx, _)) = said {
-            return Some(CoinStatus::Locked { tx, core: None });
-        }
-        // Those who know of a lock do not count, whatever they can show of it.
-        let is_counted = mutants::active(Mutant::PayFreeByFewer);
-        let free = states.iter().filter(|(_, state)| is_counted || **state == CoinStatus::Free);
-        let free = free.map(|(from, _)| from.index()).collect();
-        weigh(&free).0.then_some(CoinStatus::Free)
     }
 
     /// Records of receipts that no quorum of authorities has yet, as far as their coins are here;
