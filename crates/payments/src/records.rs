@@ -9,6 +9,7 @@
 //! ★ An authority stores a record for the key that the channel proved and no other, and only with a
 //! valid order of that key or with coins that exist and belong to it: strangers fill no disks.
 
+use crate::release::Decision;
 use crate::{
     Coin, Core, Invalid, Locked, LookupFailed, Network, OutputId, SpentSet, Transaction, TxId,
 };
@@ -103,7 +104,8 @@ pub enum CoinStatus {
 
 impl CoinStatus {
     /// State of an input for `asker`, to whom no other key's transaction is shown. `read` reads a
-    /// transaction back by the number of its lock.
+    /// transaction back by the number of its lock. A coin whose release was decided for a
+    /// transaction is that one's, whatever it was locked for: the lock alone might say free.
     ///
     /// # Errors
     /// When the input cannot be looked up, or `read` fails.
@@ -113,6 +115,9 @@ impl CoinStatus {
         asker: IdentityKey,
         read: impl FnOnce(u64) -> Result<Option<Core>, E>,
     ) -> Result<Self, E> {
+        if let Some(Decision::Spend(tx)) = spent.frozen().decision(input) {
+            return Ok(Self::Locked { tx, core: None });
+        }
         let Some(Locked { tx, sequence }) = spent.get(input)? else { return Ok(Self::Free) };
         let core = read(sequence)?.filter(|core| core.payer == asker);
         Ok(Self::Locked { tx, core: core.map(Box::new) })

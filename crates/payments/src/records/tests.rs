@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::{ALICE, BOB, ISSUER, MALLORY, TestNetwork, key, to};
+use crate::{AuthorityEvent, Verdict};
 use quorate_crypto::hash;
 use quorate_crypto::mutants::assert_noticed;
 
@@ -115,4 +116,22 @@ fn messages_are_encoded_so() {
         WalletReply::Coins(vec![CoinStatus::Free, CoinStatus::Locked { tx: input.tx, core: None }]);
     let states = borsh::to_vec(&states).expect("into memory");
     assert_eq!(hex::encode(states), format!("00020000000001{hash}00"));
+}
+
+/// A coin that went to a transaction by a release: those who were locked for nothing voted for it
+/// too, and say so to a wallet that was made again.
+#[test]
+fn a_coin_that_a_release_decided_is_not_free() {
+    let testnet = TestNetwork::new();
+    let coin = testnet.endowed(MALLORY)[0].clone();
+    let paid = testnet.spend(MALLORY, std::slice::from_ref(&coin), &[to(BOB, 5)]);
+    let tx = paid.id(testnet.network.id());
+    let mut hosts = testnet.hosts();
+    hosts.truncate(1);
+    hosts[0].execute(AuthorityEvent::Freeze(vec![coin.id]));
+    hosts[0].execute(AuthorityEvent::Decided(vec![(coin.id, Decision::Spend(tx))]));
+    assert!(matches!(hosts[0].verdict(&paid), Verdict::Vote(_)));
+    let read = |_| -> Result<Option<Core>, LookupFailed> { Ok(None) };
+    let said = CoinStatus::of(coin.id, &hosts[0].spent, key(MALLORY), read);
+    assert_eq!(said, Ok(CoinStatus::Locked { tx, core: None }));
 }

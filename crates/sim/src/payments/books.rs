@@ -53,6 +53,8 @@ pub(super) struct Books {
     takers: BTreeMap<Taken, TxId>,
     certifiable: BTreeSet<TxId>,
     /// Transactions whose certificates somebody saw.
+    believed: BTreeSet<TxId>,
+    /// Transactions that honest owners showed.
     shown: BTreeSet<TxId>,
     /// What honest authorities reported of coins under release.
     reports: BTreeMap<(usize, OutputId), Option<TxId>>,
@@ -91,6 +93,7 @@ impl Books {
             promises: BTreeMap::new(),
             takers: BTreeMap::new(),
             certifiable: BTreeSet::new(),
+            believed: BTreeSet::new(),
             shown: BTreeSet::new(),
             reports: BTreeMap::new(),
             decisions: BTreeMap::new(),
@@ -228,7 +231,7 @@ impl Books {
             let text = format!("{id} by {signers:?}; {invented:?} never voted for it");
             return violation("certificates", text);
         }
-        self.shown.insert(id);
+        self.believed.insert(id);
         Ok(())
     }
 

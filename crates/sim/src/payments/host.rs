@@ -131,7 +131,8 @@ impl AuthorityHost {
         }
         self.durable = self.log.len();
         let network = Arc::clone(&self.network);
-        let machine = Authority::new(&self.network, Arc::clone(&spent), self.locks().count() as u64);
+        let machine =
+            Authority::new(&self.network, Arc::clone(&spent), self.locks().count() as u64);
         let (barrier, held) = Barrier::around();
         self.running = Some(Running {
             verifier: OrderVerifier::new(network, self.shard, Arc::clone(&spent)),

@@ -316,7 +316,9 @@ impl Wallet {
             PaymentOutcome::Certified(_) => true,
             PaymentOutcome::Refused(_) => false,
             PaymentOutcome::Conflicting(_) => !self.mishaps.is_empty(),
-            PaymentOutcome::Released(..) => tx.locks().iter().any(|coin| self.wished.contains(coin)),
+            PaymentOutcome::Released(..) => {
+                tx.locks().iter().any(|coin| self.wished.contains(coin))
+            }
         };
         if !is_expected {
             return Err(format!("an honest payment ended as {outcome:?}"));

@@ -154,6 +154,12 @@ impl Scenario {
         }
     }
 
+    /// Returns `true` if a file is meant to be one of payments, and not of a committee.
+    #[must_use]
+    pub fn is_file(text: &str) -> bool {
+        text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("payers"))
+    }
+
     /// As a file that [`Scenario::from_toml`] reads back: the same run, event for event.
     ///
     /// # Panics
@@ -194,6 +200,11 @@ impl Scenario {
         let mut faults = self.schedule.iter().map(|(_, fault)| fault);
         let known = |fault: &Fault| fault.host().is_none_or(|host| host < hosts);
         ensure(faults.all(known), "faults befall hosts there are")
+    }
+
+    /// Number of authorities that do not behave.
+    pub(super) fn faulty(&self) -> usize {
+        self.behaviours.iter().filter(|behaviour| **behaviour != Behaviour::Honest).count()
     }
 
     /// Processes of all authorities.
@@ -249,7 +260,8 @@ impl Scenario {
         }
         for thief in 0..self.thieves {
             for _ in 0..rng.between(&(6..=20)) {
-                self.crimes.push((rng.below(phase_us), thief));
+                // Some after all else: decisions come late.
+                self.crimes.push((rng.below(2 * phase_us), thief));
             }
         }
         for _ in 0..rng.perhaps(&(1..=4)) {
@@ -262,7 +274,8 @@ impl Scenario {
     fn draw_releases(&mut self, rng: &mut Rng) {
         let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
         for _ in 0..rng.perhaps(&(1..=3)) {
-            let (at, down) = (rng.below(phase_us), rng.between(&(1_000..=800_000)));
+            // Some when nothing else goes wrong any more, and releases are over.
+            let (at, down) = (rng.below(2 * phase_us), rng.between(&(1_000..=800_000)));
             let (payer, mishap) = (rng.index(self.payers), *rng.choose(&Mishap::ALL));
             self.mishaps.push((at, payer, down, mishap));
             self.backups.push((rng.below(at.max(1)), payer));

@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub(super) enum Act {
     /// Shows a transaction to some.
     Show(Arc<Transaction>),
+    /// Shows each authority one of these, or none.
+    Split(Vec<Arc<Transaction>>),
     /// Has a step ordered.
     Submit(Box<ReleaseStep>),
 }
@@ -73,18 +75,18 @@ impl Thief {
             return known.map(Act::Show).collect();
         }
         if rng.one_in(3) {
-            return self.misuse_releases(rng);
+            return self.misuse_releases(others, rng);
         }
         let made = self.make(others, rng);
-        made.into_iter().map(|tx| self.attempt(tx)).collect()
+        made.into_iter().map(|tx| Act::Show(self.attempt(tx))).collect()
     }
 
-    fn attempt(&mut self, tx: Transaction) -> Act {
+    fn attempt(&mut self, tx: Transaction) -> Arc<Transaction> {
         let tx = Arc::new(tx);
         let (votes, certificate) = (BTreeMap::new(), None);
         let attempt = Attempt { tx: Arc::clone(&tx), votes, certificate };
         self.attempts.entry(tx.id(self.network.id())).or_insert(attempt);
-        Act::Show(tx)
+        tx
     }
 
     fn spend(&self, coins: &[Coin], outputs: Vec<Output>) -> Transaction {

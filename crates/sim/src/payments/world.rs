@@ -30,6 +30,9 @@ use std::time::Duration;
 /// Time after the faults at which each payer spends all that it has: it must be spendable by then.
 const LAST_WISH: Duration = Duration::from_secs(60);
 
+/// Time after the faults at which the owner of a copied wallet restores it, as it should have been.
+const AMENDS: Duration = Duration::from_secs(20);
+
 /// Content of a frame.
 #[derive(Clone, Debug)]
 enum Frame {
@@ -187,6 +190,10 @@ impl World {
         }
         for (at, payer, down, mishap) in &scenario.mishaps {
             events.schedule(Time(*at), SimEvent::Mishap(*payer, span(*down), *mishap));
+            if *mishap == Mishap::Copied {
+                let amends = SimEvent::Mishap(*payer, span(*down), Mishap::Restored);
+                events.schedule(calm + AMENDS, amends);
+            }
         }
         events.schedule(calm, SimEvent::Calm);
         // One payment each that nothing disturbs: whoever lost all wishes to a crash pays at last.
@@ -328,9 +335,7 @@ impl SimEvent {
         };
         match self {
             Self::Arrives { to, frame, .. } => match frame {
-                Frame::Order(tx) => {
-                    (0, *to, tx.signature.0[..32].try_into().expect("half of 64"))
-                }
+                Frame::Order(tx) => (0, *to, tx.signature.0[..32].try_into().expect("half of 64")),
                 Frame::Answer(_, answer) => (1, *to, answer.tx.0.0),
                 Frame::Ask(request) => (15, *to, count(request.number)),
                 Frame::Reply(_, reply) => (16, *to, count(reply.number)),

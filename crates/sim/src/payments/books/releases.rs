@@ -100,10 +100,9 @@ impl Books {
         let taker = self.takers.get(&Taken::Output(coin)).copied();
         let (is_owners, is_against) = match decision {
             Decision::Refund => (true, taker.is_some()),
-            Decision::Spend(tx) => (
-                self.spenders(coin, owner).contains(&tx),
-                taker.is_some_and(|taker| taker != tx),
-            ),
+            Decision::Spend(tx) => {
+                (self.spenders(coin, owner).contains(&tx), taker.is_some_and(|taker| taker != tx))
+            }
         };
         if before == decision && is_owners && !is_against {
             return Ok(());
@@ -125,6 +124,15 @@ impl Books {
         self.actions.iter().filter(|(_, action)| takes(action)).map(|(id, _)| *id).collect()
     }
 
+    /// Coins that a transaction takes, as its payer signed.
+    pub(in crate::payments) fn takes(&self, id: TxId) -> Vec<OutputId> {
+        let coins = self.actions[&id].takes.iter().filter_map(|taken| match taken {
+            Taken::Output(coin) => Some(*coin),
+            Taken::Serial(_) => None,
+        });
+        coins.collect()
+    }
+
     /// Transactions of a payer that so many honest authorities voted for that whoever asks a quorum
     /// hears of each.
     pub(in crate::payments) fn well_known(&self, payer: IdentityKey) -> BTreeSet<TxId> {
@@ -134,6 +142,15 @@ impl Books {
         own.map(|(id, _)| *id).collect()
     }
 
+    /// An honest owner shows a transaction; `true` the first time.
+    pub(in crate::payments) fn on_shown(&mut self, id: TxId) -> bool {
+        self.shown.insert(id)
+    }
+
+    pub(in crate::payments) fn was_shown(&self, id: TxId) -> bool {
+        self.shown.contains(&id)
+    }
+
     pub(in crate::payments) fn has_honest_votes(&self, id: TxId) -> bool {
         self.voters.contains_key(&id)
     }
@@ -141,12 +158,11 @@ impl Books {
     /// Outputs of an owner that somebody was shown, and that no transaction can take from it any
     /// more; each with the transaction that may be certified over it, and that nobody saw.
     pub(in crate::payments) fn owned(&self, owner: IdentityKey) -> Vec<(OutputId, Option<TxId>)> {
-        let is_real = |id: &OutputId| {
-            self.shown.contains(&id.tx) || !self.actions.contains_key(&id.tx)
-        };
+        let is_real =
+            |id: &OutputId| self.believed.contains(&id.tx) || !self.actions.contains_key(&id.tx);
         let own = |(id, output): &(&OutputId, &Output)| output.owner == owner && is_real(id);
         let taker = |id: &OutputId| self.takers.get(&Taken::Output(*id)).copied();
         let open = self.outputs.iter().filter(own).map(|(id, _)| (*id, taker(id)));
-        open.filter(|(_, taker)| !taker.is_some_and(|tx| self.shown.contains(&tx))).collect()
+        open.filter(|(_, taker)| !taker.is_some_and(|tx| self.believed.contains(&tx))).collect()
     }
 }

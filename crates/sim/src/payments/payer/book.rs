@@ -1,8 +1,6 @@
 //! What a wallet keeps durably.
 
-use quorate_payments::{
-    Coin, Core, Origin, OutputId, Source, Transaction, TxCertificate, TxId,
-};
+use quorate_payments::{Coin, Core, Origin, OutputId, Source, Transaction, TxCertificate, TxId};
 use quorate_types::NetworkId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -55,9 +53,8 @@ impl Book {
     /// Coins that may be spent: nothing is held against them, and no payment takes them.
     pub(super) fn free(&self) -> impl Iterator<Item = &Coin> {
         let promised: BTreeSet<OutputId> = self.taken().collect();
-        let is_free = move |coin: &&Coin| {
-            !self.holds.contains_key(&coin.id) && !promised.contains(&coin.id)
-        };
+        let is_free =
+            move |coin: &&Coin| !self.holds.contains_key(&coin.id) && !promised.contains(&coin.id);
         self.coins.values().filter(is_free)
     }
 
@@ -68,14 +65,20 @@ impl Book {
     /// Coins whose states are to be asked for.
     pub(super) fn unasked(&self) -> Vec<OutputId> {
         let promised: BTreeSet<OutputId> = self.taken().collect();
-        let open = self.holds.iter().filter(|(coin, hold)| {
-            **hold == Hold::Unasked && !promised.contains(coin)
-        });
+        let open = self
+            .holds
+            .iter()
+            .filter(|(coin, hold)| **hold == Hold::Unasked && !promised.contains(coin));
         open.map(|(coin, _)| *coin).collect()
     }
 
     /// A transaction is final: it took its coins for good.
-    pub(super) fn end(&mut self, network: NetworkId, tx: &Transaction, certificate: &TxCertificate) {
+    pub(super) fn end(
+        &mut self,
+        network: NetworkId,
+        tx: &Transaction,
+        certificate: &TxCertificate,
+    ) {
         let core = tx.core(network);
         self.stored.remove(&core.id);
         self.blocked.remove(&core.id);

@@ -103,7 +103,8 @@ impl Wallet {
     fn ask(&self) -> Vec<Deed> {
         let mut deeds = Vec::new();
         for Question { number, request, answers, .. } in &self.questions {
-            let silent = self.network.committee().members().filter(|one| !answers.contains_key(one));
+            let silent =
+                self.network.committee().members().filter(|one| !answers.contains_key(one));
             let numbered = || Numbered { number: *number, content: request.clone() };
             deeds.extend(silent.map(|to| Deed::Ask(to, numbered())));
         }

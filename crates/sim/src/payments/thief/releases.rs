@@ -2,6 +2,7 @@
 //! nothing, reports in another's name, certificates long after, refunds that nobody decided.
 
 use super::{Act, Attempt, Thief};
+use quorate_crypto::IdentityKey;
 use quorate_deterministic::Rng;
 use quorate_payments::release::{Cause, Freeze, Held, ReleaseStep, Report};
 use quorate_payments::{Coin, Equivocation, Output, Transaction};
@@ -9,16 +10,35 @@ use quorate_types::{Kind, ReplicaId, Scope, sign};
 use std::collections::BTreeMap;
 
 impl Thief {
-    pub(super) fn misuse_releases(&mut self, rng: &mut Rng) -> Vec<Act> {
-        let step = match rng.below(9) {
-            0..=2 => self.freeze_own(rng),
-            3 => self.freeze_foreign(rng),
-            4 => self.freeze_by_proof(rng),
-            5 => self.show_certificate(rng),
-            6 => self.forge_report(rng),
-            _ => return self.refund(rng).into_iter().map(|tx| self.attempt(tx)).collect(),
+    pub(super) fn misuse_releases(&mut self, others: &[IdentityKey], rng: &mut Rng) -> Vec<Act> {
+        let step = match rng.below(12) {
+            0..=2 => return self.split(others, rng),
+            3..=5 => {
+                let refunds = self.refunds(rng);
+                return refunds.into_iter().map(|tx| Act::Show(self.attempt(tx))).collect();
+            }
+            6 | 7 => self.freeze_own(rng),
+            8 => self.freeze_foreign(rng),
+            9 => self.freeze_by_proof(rng),
+            10 => self.show_certificate(rng),
+            _ => self.forge_report(rng),
         };
         step.map(|step| Act::Submit(Box::new(step))).into_iter().collect()
+    }
+
+    /// Half a payment, or two over one coin, and the coin's freeze at once.
+    fn split(&mut self, others: &[IdentityKey], rng: &mut Rng) -> Vec<Act> {
+        let Some(coin) = self.coins.get(rng.index(self.coins.len().max(1))).cloned() else {
+            return Vec::new();
+        };
+        let to = |owner| vec![Output { owner, value: coin.output.value }];
+        let payees = [self.owner(), *rng.choose(others)];
+        let rivals = payees.into_iter().take(rng.index(2) + 1);
+        let rivals = rivals.map(|payee| self.spend(std::slice::from_ref(&coin), to(payee)));
+        let rivals: Vec<Transaction> = rivals.collect();
+        let rivals = rivals.into_iter().map(|tx| self.attempt(tx)).collect();
+        let freeze = Freeze::by_owner(&self.network, &self.secret, vec![coin]);
+        vec![Act::Split(rivals), Act::Submit(Box::new(ReleaseStep::Freeze(freeze)))]
     }
 
     /// One that it made up before, with some that share an input.
@@ -94,17 +114,16 @@ impl Thief {
         Some(ReleaseStep::Report(report))
     }
 
-    /// Of a coin that it has or had, to itself or, properly signed, to somebody else.
-    fn refund(&self, rng: &mut Rng) -> Option<Transaction> {
+    /// Of a coin that it has or had: to itself, and, properly signed, to somebody else.
+    fn refunds(&self, rng: &mut Rng) -> Vec<Transaction> {
         let coins = self.contested(rng);
-        let coin = coins.get(rng.index(coins.len().max(1)))?;
-        let mut refund = Transaction::refund(&self.network, &self.secret, coin);
-        if rng.one_in(3) {
-            refund.outputs = vec![Output { owner: Output::BURNT, value: coin.output.value }];
-            let scope = Scope::network(self.network.id());
-            let statement = sign::statement(Kind::TxOwner, scope, &refund.id(self.network.id()));
-            refund.signature = self.secret.sign(&statement);
-        }
-        Some(refund)
+        let Some(coin) = coins.get(rng.index(coins.len().max(1))) else { return Vec::new() };
+        let refund = Transaction::refund(&self.network, &self.secret, coin);
+        let mut other = refund.clone();
+        other.outputs = vec![Output { owner: Output::BURNT, value: coin.output.value }];
+        let scope = Scope::network(self.network.id());
+        let statement = sign::statement(Kind::TxOwner, scope, &other.id(self.network.id()));
+        other.signature = self.secret.sign(&statement);
+        if rng.coin() { vec![refund, other] } else { vec![other, refund] }
     }
 }

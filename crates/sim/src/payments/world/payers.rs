@@ -6,7 +6,8 @@ use crate::payments::payer::{Deed, Mishap};
 use crate::payments::thief::Act;
 use quorate_crypto::IdentityKey;
 use quorate_payments::{
-    Answer, Coin, Numbered, PayerEffect, PayerEvent, PaymentOutcome, Transaction, TxId, WalletReply,
+    Answer, Coin, Numbered, PayerEffect, PayerEvent, PaymentOutcome, Source, Transaction, TxId,
+    WalletReply,
 };
 use quorate_types::ReplicaId;
 use std::sync::Arc;
@@ -27,31 +28,34 @@ impl World {
             wallet.pay(self.now, &others, &mut self.rng)
         };
         if let Some(tx) = made {
-            self.on_made(payer, &tx)?;
+            self.on_made(&tx)?;
         }
         self.drain_payer(payer)
     }
 
-    /// An honest owner signed something: no evidence against itself.
-    fn on_made(&mut self, payer: usize, tx: &Transaction) -> Verdicts {
+    fn on_made(&mut self, tx: &Transaction) -> Verdicts {
+        self.books.on_transaction(tx.id(self.network.id()), tx)
+    }
+
+    /// An honest owner shows a transaction: with no other one is it evidence against it (★). Who was
+    /// made again knows all that a quorum can tell; a copy knows nothing.
+    fn on_shown(&mut self, payer: usize, tx: &Transaction) -> Verdicts {
         let id = tx.id(self.network.id());
-        self.books.on_transaction(id, tx)?;
-        let wallet = &self.wallets[payer];
-        let mut against = Vec::new();
-        for (owner, coin) in tx.locks().into_iter().map(|coin| (tx.payer, coin)) {
-            against.extend(self.books.spenders(coin, owner));
+        let (wallet, is_refund) = (&self.wallets[payer], matches!(tx.source, Source::Refund(_)));
+        if !self.books.on_shown(id) || wallet.was_copied() || is_refund {
+            return Ok(());
         }
-        against.retain(|other| *other != id);
-        let is_to_be_known =
-            |other: &TxId| wallet.mishaps.is_empty() || wallet.barred.contains(other);
-        let is_refund = matches!(tx.source, quorate_payments::Source::Refund(_));
-        let evidence = against.iter().find(|other| is_to_be_known(other));
-        match evidence {
-            Some(other) if !is_refund && !wallet.was_copied() => {
-                let text = format!("payer {payer} signs {id} over a coin of its {other}");
+        let is_known = |other: &TxId| wallet.mishaps.is_empty() || wallet.barred.contains(other);
+        let is_evidence =
+            |other: &TxId| *other != id && self.books.was_shown(*other) && is_known(other);
+        let coins = tx.locks().into_iter();
+        let others = coins.flat_map(|coin| self.books.spenders(coin, tx.payer));
+        match others.into_iter().find(is_evidence) {
+            Some(other) => {
+                let text = format!("payer {payer} shows {id} over a coin of its {other}");
                 Err(Violation { oracle: "evidence", text })
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -127,7 +131,7 @@ impl World {
                     self.send(me, host, &Frame::Ask(Box::new(request)));
                 }
                 Deed::Submit(step) => self.submit(&step),
-                Deed::Made(tx) => self.on_made(payer, &tx)?,
+                Deed::Made(tx) => self.on_made(&tx)?,
                 Deed::Paid(coins) => self.hand_over(coins),
             }
         }
@@ -150,6 +154,7 @@ impl World {
                     self.events.schedule(at, SimEvent::Payer { payer, life, due });
                 }
                 PayerEffect::Send { to, transaction } => {
+                    self.on_shown(payer, &transaction)?;
                     let host = self.host_of(to, transaction.payer);
                     self.send(me, host, &Frame::Order(transaction));
                 }
@@ -212,7 +217,21 @@ impl World {
         for act in self.thieves[thief].act(&others, &mut self.rng) {
             match act {
                 Act::Show(tx) => self.show_to_some(me, &tx)?,
+                Act::Split(rivals) => self.split(me, &rivals)?,
                 Act::Submit(step) => self.submit(&step),
+            }
+        }
+        Ok(())
+    }
+
+    /// One of them for each host, or none.
+    fn split(&mut self, from: usize, rivals: &[Arc<Transaction>]) -> Verdicts {
+        for tx in rivals {
+            self.books.on_transaction(tx.id(self.network.id()), tx)?;
+        }
+        for host in 0..self.hosts.len() {
+            if let Some(tx) = rivals.get(self.rng.index(rivals.len() + 1)) {
+                self.send(from, host, &Frame::Order(Arc::clone(tx)));
             }
         }
         Ok(())
