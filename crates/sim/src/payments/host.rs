@@ -1,16 +1,17 @@
 //! An authority's shard: its machine, its log of promises, what waits for the disk, and what it
 //! learned of the committee's order.
 
-use super::committee::Ordered;
+mod following;
+mod wallets;
+
 use quorate_crypto::{IdentityKey, KeyFile};
 use quorate_deterministic::Rng;
 use quorate_engine::host::{Barrier, HeldBack};
 use quorate_payments::release::{Held, Report};
 use quorate_payments::{
-    Answer, Authority, AuthorityEffect, AuthorityEvent, CheckedOrder, CoinStatus, Core,
-    Equivocation, Lock, LookupFailed, Network, OrderVerifier, Orders, OutputId, RecordContent,
-    RecordName, ReleaseEntry, SignJob, SpentSet, Transaction, WalletRecord, WalletReply,
-    WalletRequest, check_orders,
+    Answer, Authority, AuthorityEffect, AuthorityEvent, CheckedOrder, Equivocation, Lock, Network,
+    OrderVerifier, Orders, OutputId, ReleaseEntry, SignJob, SpentSet, Transaction, WalletRecord,
+    WalletReply, check_orders,
 };
 use quorate_types::{Machine, ReplicaId, Time, Verified};
 use std::collections::BTreeMap;
@@ -176,18 +177,9 @@ impl AuthorityHost {
         let valid = arrived.into_iter().zip(orders.iter()).filter(|(_, one)| is_kept(one));
         let valid: Vec<Transaction> = valid.map(|((_, tx), _)| tx).collect();
         let new = valid.into_iter().filter(|tx| !self.has_sent(tx));
-        let records = new.map(sent).collect();
+        let records = new.map(wallets::sent).collect();
         let requests = self.append(records);
         Some((orders, requests))
-    }
-
-    fn has_sent(&self, tx: &Transaction) -> bool {
-        self.log.iter().any(|entry| match entry {
-            LogEntry::Record(_, record) => {
-                matches!(&record.content, RecordContent::Sent(known) if **known == *tx)
-            }
-            _ => false,
-        })
     }
 
     /// Adds entries to the log, and asks for a sync if there are any.
@@ -271,127 +263,4 @@ impl AuthorityHost {
         running.waiting += 1;
         None
     }
-
-    // The committee's order.
-
-    /// Change to execute next, by its number; `None` while it is on its way already.
-    pub(super) fn begin_following(&mut self, known: usize) -> Option<usize> {
-        let running = self.running.as_mut().filter(|one| !one.is_following)?;
-        running.is_following = running.followed < known;
-        running.is_following.then_some(running.followed)
-    }
-
-    /// Executes the change that it follows next. Of a freeze, the coins of its shard's owners.
-    pub(super) fn follow(
-        &mut self,
-        now: Time,
-        ordered: &Ordered,
-        is_here: impl Fn(&OutputId) -> bool,
-    ) -> Vec<HostRequest> {
-        let Some(running) = &mut self.running else { return Vec::new() };
-        running.followed += 1;
-        running.is_following = false;
-        let event = match ordered {
-            Ordered::Freeze(coins) => {
-                AuthorityEvent::Freeze(coins.iter().copied().filter(is_here).collect())
-            }
-            Ordered::Decided(decided) => AuthorityEvent::Decided(decided.clone()),
-        };
-        self.handle(now, event)
-    }
-
-    /// Signs a report, to be submitted until it counts.
-    pub(super) fn sign_report(&mut self, coin: OutputId, held: Held) -> Report {
-        let me = self.id();
-        let report = Report::sign(&self.network, &self.keys.identity, me, coin, held);
-        if let Some(running) = &mut self.running {
-            running.reports.insert(coin, report.clone());
-        }
-        report
-    }
-
-    /// Reports to submit again: those that do not count yet.
-    pub(super) fn uncounted(&mut self, counts: impl Fn(&OutputId) -> bool) -> Vec<Report> {
-        let Some(running) = &mut self.running else { return Vec::new() };
-        running.reports.retain(|coin, _| !counts(coin));
-        running.reports.values().cloned().collect()
-    }
-
-    /// What is left to do, in words; `None` where there is nothing.
-    pub(super) fn unfinished(&self, known: usize) -> Option<String> {
-        let Running { inbox, waiting, followed, reports, .. } = self.running.as_ref()?;
-        let is_done = inbox.is_empty() && *waiting == 0 && *followed == known && reports.is_empty();
-        let (orders, reports) = (inbox.len(), reports.len());
-        let text = || {
-            format!(
-                "{orders} orders unread, {waiting} answers held back, {followed} of {known} \
-                 changes followed, {reports} reports uncounted"
-            )
-        };
-        (!is_done).then(text)
-    }
-
-    // Wallets.
-
-    /// Carries out the request of a wallet, whose key the channel proved.
-    pub(super) fn on_request(
-        &mut self,
-        (ticket, number): (u64, u64),
-        from: IdentityKey,
-        request: WalletRequest,
-    ) -> Vec<HostRequest> {
-        let Some(running) = &self.running else { return Vec::new() };
-        let checked = request.check(&self.network, from);
-        let mut requests = Vec::new();
-        let reply = match (checked, request) {
-            (Err(refusal), _) => WalletReply::Refused(refusal),
-            (Ok(()), WalletRequest::Coins(inputs)) => {
-                WalletReply::Coins(self.statuses(&running.spent, from, &inputs))
-            }
-            (Ok(()), WalletRequest::Records { .. }) => {
-                WalletReply::Records { records: self.records(from), more: false }
-            }
-            (Ok(()), WalletRequest::Store(record)) => {
-                requests = self.append(vec![LogEntry::Record(from, record)]);
-                WalletReply::Done
-            }
-            (Ok(()), WalletRequest::Remove(_)) => unreachable!("no wallet asks for it"),
-        };
-        requests.extend(self.leave(HostRequest::Reply(ticket, number, reply)));
-        requests
-    }
-
-    fn statuses(
-        &self,
-        spent: &SpentSet,
-        from: IdentityKey,
-        inputs: &[OutputId],
-    ) -> Vec<CoinStatus> {
-        let read = |sequence| -> Result<Option<Core>, LookupFailed> {
-            Ok(self.read(sequence).map(|lock| lock.core))
-        };
-        let status = |input: &OutputId| CoinStatus::of(*input, spent, from, read);
-        inputs.iter().map(status).collect::<Result<_, _>>().expect("all is in memory")
-    }
-
-    /// Records of a key, one of each name, in the order of their names.
-    fn records(&self, of: IdentityKey) -> Vec<WalletRecord> {
-        let mut records: BTreeMap<RecordName, WalletRecord> = BTreeMap::new();
-        for entry in &self.log {
-            if let LogEntry::Record(owner, record) = entry
-                && *owner == of
-                && let Some(name) = record.name(&self.network)
-            {
-                records.insert(name, (**record).clone());
-            }
-        }
-        records.into_values().collect()
-    }
-}
-
-/// The record that travels with an order.
-fn sent(tx: Transaction) -> LogEntry {
-    let owner = tx.payer;
-    let record = WalletRecord { content: RecordContent::Sent(Box::new(tx)), note: Vec::new() };
-    LogEntry::Record(owner, Box::new(record))
 }

@@ -24,7 +24,7 @@ pub(in crate::payments) enum Deed {
     /// Asks an authority.
     Ask(ReplicaId, Numbered<WalletRequest>),
     /// Has a step ordered.
-    Submit(ReleaseStep),
+    Submit(Box<ReleaseStep>),
     /// Signed a transaction.
     Made(Arc<Transaction>),
     /// Learned that these coins exist, of a transaction of its own.

@@ -17,7 +17,7 @@ impl Wallet {
             let standing = committee.standing(id);
             match standing.decision {
                 _ if !standing.is_frozen() => frozen.push(coin),
-                None => deeds.extend(self.certificate_over(id).map(Deed::Submit)),
+                None => deeds.extend(self.certificate_over(id)),
                 Some(Decision::Refund) => deeds.extend(self.refund(now, &coin)),
                 Some(Decision::Spend(tx)) => self.follow(now, tx),
             }
@@ -25,7 +25,7 @@ impl Wallet {
         self.wished.extend(frozen.iter().map(|coin| coin.id));
         let freezes = frozen.chunks(Freeze::COINS_MAX).map(|coins| {
             let freeze = Freeze::by_owner(&self.network, &self.secret, coins.to_vec());
-            Deed::Submit(ReleaseStep::Freeze(freeze))
+            Deed::Submit(Box::new(ReleaseStep::Freeze(freeze)))
         });
         deeds.extend(freezes);
         deeds
@@ -40,12 +40,12 @@ impl Wallet {
         coins
     }
 
-    /// Step that shows a final transaction of this wallet's over a coin.
-    fn certificate_over(&self, coin: OutputId) -> Option<ReleaseStep> {
+    /// Shows a final transaction of this wallet's over a coin.
+    fn certificate_over(&self, coin: OutputId) -> Option<Deed> {
         let mut certified = self.book.certified.values();
         let (core, certificate) = certified.find(|(core, _)| core.locks.contains(&coin))?;
         let (core, certificate) = (core.clone(), certificate.clone());
-        Some(ReleaseStep::Certified { core, certificate })
+        Some(Deed::Submit(Box::new(ReleaseStep::Certified { core, certificate })))
     }
 
     fn refund(&mut self, now: Time, coin: &Coin) -> Option<Deed> {
