@@ -307,7 +307,7 @@ fn what_is_wrong_with_a_ledgers_files_is_said() {
     let agreed = std::fs::read_to_string(&genesis).expect("a genesis file");
     std::fs::write(&genesis, format!("{agreed}\n")).expect("written");
     let said = stderr(&run());
-    assert!(said.contains("every member has the same bytes of it"), "{said}");
+    assert!(said.contains("every member has the same one"), "{said}");
     std::fs::write(&genesis, "{}").expect("written");
     let output = run();
     assert_eq!(output.status.code(), Some(2));

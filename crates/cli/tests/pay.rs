@@ -1,6 +1,8 @@
 //! Two wallets by hand: real authorities, real processes.
 
 mod common;
+#[path = "pay/releasing.rs"]
+mod releasing;
 #[path = "pay/restoring.rs"]
 mod restoring;
 
@@ -67,30 +69,44 @@ struct Place {
     folder: TempDir,
     configs: Vec<String>,
     authorities: Vec<Process>,
+    /// Validators that order releases, where there are some.
+    _committee: Vec<Process>,
 }
 
 impl Place {
     fn new(anne_begins_with: u64) -> Self {
+        Self::with(anne_begins_with, &[], 8)
+    }
+
+    /// A network with these options of `pay testnet` and so many ports. Validators are started.
+    fn with(anne_begins_with: u64, options: &[&str], ports: u16) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let wallet = |name: &str| folder.path().join(name).display().to_string();
         let anne = json(&["pay", "keys", &wallet("anne"), "--json"]);
         json(&["pay", "keys", &wallet("bob"), "--json"]);
         let address = anne["address"].as_str().expect("an address");
         let endowment = format!("{address}={anne_begins_with}");
-        let port = free_ports(8).expect("free ports").to_string();
+        let port = free_ports(ports).expect("free ports").to_string();
         let net = folder.path().join("net");
         let net = net.to_str().expect("a plain path");
         let testnet = ["pay", "testnet", net, "--base-port", &port, "--genesis", &endowment];
-        let testnet = json(&[&testnet[..], &["--json"]].concat());
+        let testnet = json(&[&testnet[..], options, &["--json"]].concat());
         let configs: Vec<Vec<String>> =
             serde_json::from_value(testnet["configs"].clone()).expect("paths");
         // Where every wallet finds it: beside its folder.
         let network = testnet["network"].as_str().expect("a path");
         fs::copy(network, folder.path().join("network.toml")).expect("copied");
+        if let Some(committee) = testnet["committee"].as_str() {
+            fs::copy(committee, folder.path().join("committee.toml")).expect("copied");
+        }
+        let validators = testnet["validators"].as_array().into_iter().flatten();
+        let validators = validators.map(|config| config.as_str().expect("a path"));
+        let validate = |config| Process::start(&["run", "--config", config]);
+        let _committee = validators.map(validate).collect();
         let issuer = Path::new(net).join("issuer").display().to_string();
         json(&["pay", "keys", &issuer, "--existing", "--json"]);
         let configs = configs.into_iter().flatten().collect();
-        Self { folder, configs, authorities: Vec::new() }
+        Self { folder, configs, authorities: Vec::new(), _committee }
     }
 
     fn start(&mut self, authorities: std::ops::Range<usize>) {
@@ -105,6 +121,14 @@ impl Place {
 
     fn text(&self, name: &str) -> String {
         self.path(name).display().to_string()
+    }
+
+    /// Copies Anne's wallet, key and all.
+    fn copy_anne(&self) {
+        fs::create_dir(self.path("copy")).expect("made");
+        for file in ["key.toml", "wallet", "wallet.mark"] {
+            fs::copy(self.path("anne").join(file), self.path("copy").join(file)).expect("copied");
+        }
     }
 
     /// A command of a wallet that must succeed.
@@ -191,10 +215,7 @@ fn a_copy_of_a_wallet_spends_nothing_twice_and_leaves_evidence() {
     let mut place = Place::new(100);
     place.start(0..4);
     place.of("anne", &["genesis"]);
-    fs::create_dir(place.path("copy")).expect("made");
-    for file in ["key.toml", "wallet", "wallet.mark"] {
-        fs::copy(place.path("anne").join(file), place.path("copy").join(file)).expect("copied");
-    }
+    place.copy_anne();
     let (bob, issuer) = (place.address("bob"), place.address("net/issuer"));
     place.of("anne", &["send", "--to", &bob, "--value", "60"]);
     let (code, words) = place.refused("copy", &["send", "--to", &issuer, "--value", "60"]);

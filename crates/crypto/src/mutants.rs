@@ -423,10 +423,18 @@ pub enum Mutant {
     PayFreezeByAnybody,
     /// Releases: a report need not be signed by its authority.
     PayReportByAnybody,
+    /// Releases: an owner may have any number of coins frozen.
+    PayFreezeWithoutBound,
+    /// Releases: whoever follows the committee's order goes on where a number is left out.
+    PayFollowOverGap,
+    /// Releases: a shard reports coins of owners that another one votes for.
+    PayReportOfOtherShard,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
     /// Payments: a restored wallet spends coins whose state no authority was asked for.
     PaySpendUnasked,
+    /// Payments: a wallet signs the refund of a coin whose release is not decided.
+    PayRefundUndecided,
     /// Payments: authorities that know of a lock count as saying that a coin is free.
     PayFreeByFewer,
     /// Payments: a restored wallet's requests are paid before its records are back.

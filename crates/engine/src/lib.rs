@@ -57,6 +57,7 @@ pub use latency::LatencyCounts;
 pub use message::{Frame, Message, Query, QueryResponse, refuse_unchecked};
 pub use own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 pub use own_signatures::{WitnessState, WitnessStatus};
+pub use queries::NOTHING_EXECUTED;
 pub use quorate_consensus::{
     IgnoredCounts, Misbehaviour, MisbehaviourLog, ProtocolKind, UnfitProtocol,
 };

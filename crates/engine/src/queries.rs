@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Most queries under way.
 const UNDER_WAY_MAX: usize = 1_024;
 
+/// Reason for giving no answer before the first height.
+pub const NOTHING_EXECUTED: &str = "nothing was executed yet";
+
 /// Reason for giving no answer while the own state is wrong.
 pub(crate) const DIVERGED: &str = "this validator's state is not the committee's: ask another";
 
@@ -115,7 +118,7 @@ impl PendingQueries {
     ) {
         let Some(asker) = self.asked.remove(&ticket) else { return };
         match asked {
-            None => self.end(&asker, Err("nothing was executed yet".to_owned())),
+            None => self.end(&asker, Err(NOTHING_EXECUTED.to_owned())),
             Some(QueryResult { answer: Err(reason), .. }) => self.end(&asker, Err(reason)),
             Some(QueryResult { header, answer: Ok(proven) }) => {
                 let of_height = self.waiting.entry(header.height).or_default();

@@ -2,11 +2,11 @@
 
 use crate::{CallError, Completed, Connection};
 use bytes::Bytes;
+pub use quorate_ledger::kv::check_answer;
 use quorate_ledger::kv::{
     Answer, FormError, Operation, OutcomeError, Output, Page, Query, Scan, Step, StepOutput,
     verify_answer,
 };
-use quorate_types::service::Proven;
 use quorate_types::{Header, Height};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -186,13 +186,4 @@ fn age(header: &Header) -> Duration {
     let proposed = UNIX_EPOCH + Duration::from_millis(header.proposed_at_ms);
     // A proposer's clock may be a little ahead of this one.
     SystemTime::now().duration_since(proposed).unwrap_or_default()
-}
-
-/// The check of an answer to a query of the key-value store.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_answer(query: &[u8], header: &Header, proven: &Proven) -> Result<(), String> {
-    let query = Query::decode(query).map_err(|error| error.to_string())?;
-    verify_answer(header.state, &query, proven).map(drop).map_err(|error| error.to_string())
 }

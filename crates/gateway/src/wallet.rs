@@ -22,9 +22,13 @@
 //! * A receipt is checked offline. What is known already changes nothing; what this wallet spent
 //!   does not come back.
 //! * ★ A [request](Request) is paid once, by coins that were not here before.
+//! * ★ Over a coin that a transaction of this key took, nothing else is signed but its refund, once
+//!   the committee's state proves that this was decided ([`PaymentService::release`]). What came
+//!   back is asked for before it is spent: a copy of the wallet knows of it too.
 //! * One process at a time ([`WalletError::InUse`]). ★ A book that is behind its mark is refused:
 //!   it does not know what was signed since. **Copies of a wallet must not be used side by side**:
-//!   nothing but the authorities would notice, and the coins that both spend are lost.
+//!   nothing but the authorities would notice, and the coins that both spend are locked. Some
+//!   come back by a release.
 //! * ★ A wallet that was made again, from a copy or from its key alone, takes in what the
 //!   authorities keep of it before it pays, and signs nothing over a coin whose state no quorum
 //!   told it since.
@@ -35,14 +39,20 @@
 
 mod backup;
 mod file;
+mod forecast;
+mod held;
 mod history;
 mod limits;
 mod mark;
 mod notes;
+mod ordering;
 mod payment;
 mod payment_files;
+mod record;
 mod recovery;
 mod regain;
+mod release;
+mod releasing;
 mod request;
 mod requests;
 pub mod rest;
@@ -56,16 +66,19 @@ mod view;
 pub use backup::Backup;
 pub use history::{HistoryLine, utc};
 pub use limits::{DAY_MS, Limits, Orderer};
+pub use ordering::{OrderingError, PendingAnswer, ReleaseCommitteeFile, ReleaseOrdering};
 pub use payment::{Order, Payment, PaymentState, Purpose};
 pub use payment_files::{Evidence, PaymentFileError, PaymentReceipt, PaymentRequest};
 pub use recovery::Recovery;
 pub use regain::Regained;
+pub use release::{CoinRelease, CoinReleaseView, ReleaseReportView};
 pub use request::{Request, RequestId, RequestPayment, RequestState, RequestTerms};
 pub use requests::{OPEN_REQUESTS_MAX, REQUEST_MEMO_BYTES_MAX, REQUEST_TIME_MAX};
 pub use service::{Authorities, PaymentService, PendingOutcome, PendingReply};
 pub use view::{PaymentView, RequestPaymentView, RequestView};
 
 use file::RecordFile;
+use held::{Held, Hold};
 use notes::Notes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, IdentitySecret};
@@ -74,8 +87,9 @@ use quorate_payments::{
     Coin, Invalid, Memo, Network, Note, Origin, Output, Paid, PayReceipt, PaymentOutcome,
     ReceiptError, Transaction, TxId,
 };
+use record::Record;
 use select::Insufficient;
-use state::{Held, Hold, Record, WalletState};
+use state::WalletState;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -214,7 +228,7 @@ pub enum WalletError {
     /// The coins that are free are worth too little.
     #[error(
         "{needed} are needed, and {free} are free; {reserved} are in payments that are not finished (`quorate pay retry`), {frozen} are frozen{}",
-        held_back(*unasked, *stuck)
+        held_back(*unasked, *stuck, *releasing)
     )]
     TooLittle {
         /// Value of the payment, in the smallest unit.
@@ -229,6 +243,8 @@ pub enum WalletError {
         unasked: u128,
         /// Value that a transaction took which the wallet does not have.
         stuck: u128,
+        /// Value of coins under release.
+        releasing: u128,
     },
     /// Enough money, in coins that are too small.
     #[error("one payment takes {max} coins, and the largest are worth {most} of {needed}: run `quorate pay consolidate` first, or pay in parts", max = Transaction::INPUTS_MAX)]
@@ -258,6 +274,19 @@ pub enum WalletError {
     /// A payment that is none of this wallet's.
     #[error("this wallet has no payment {0}")]
     NoPayment(TxId),
+    /// Nothing of it waits for a release.
+    #[error(
+        "no coin of this wallet is locked for transaction {0}: nothing of it is to be released. A payment that is not finished is sent again by `quorate pay retry`"
+    )]
+    NothingLocked(TxId),
+    /// Nobody is known who orders releases.
+    #[error(
+        "no committee is known that orders releases: its file, committee.toml, is beside the network file, or named by --committee"
+    )]
+    NoCommittee,
+    /// The committee does not answer, or refuses.
+    #[error(transparent)]
+    Release(#[from] OrderingError),
     /// Whoever ordered it may not pay as much.
     #[error(transparent)]
     Limit(#[from] limits::LimitError),
@@ -307,6 +336,8 @@ pub struct Balance {
     pub unasked: u128,
     /// Value that authorities locked for a transaction of this wallet's which it does not have.
     pub stuck: u128,
+    /// Value of coins under release, whatever held them before.
+    pub releasing: u128,
     /// Number of coins that can be spent.
     pub coins_free: usize,
 }
@@ -467,12 +498,17 @@ impl Wallet {
     }
 
     /// Stores a payment's outcome: its change comes in, or its coins are free again, or
-    /// frozen. Of a payment that ended already nothing changes.
+    /// frozen. Of a payment that ended already nothing changes, and none that its release was
+    /// decided for lost.
     ///
     /// # Errors
     /// [`WalletError::NoPayment`], or when it could not be stored.
     pub fn end(&mut self, tx: TxId, outcome: PaymentOutcome) -> Result<&Payment, WalletError> {
-        if self.payment(tx)?.state == PaymentState::Begun {
+        let payment = self.payment(tx)?;
+        // Some authorities had not heard of the decision.
+        let is_early =
+            matches!(outcome, PaymentOutcome::Conflicting(_)) && self.state.is_due(payment);
+        if payment.state == PaymentState::Begun && !is_early {
             self.write(Record::Ended { tx, outcome, at_ms: unix_ms() })?;
         }
         self.payment(tx)
@@ -571,9 +607,10 @@ impl Wallet {
     #[must_use]
     pub fn balance(&self) -> Balance {
         let mut balance = Balance::default();
-        for Held { coin, hold } in self.state.coins.values() {
-            let value = u128::from(coin.output.value);
-            match hold {
+        for held in self.state.coins.values() {
+            let value = u128::from(held.coin.output.value);
+            match held.hold {
+                _ if held.is_under_release() => balance.releasing += value,
                 Hold::Free => {
                     balance.free += value;
                     balance.coins_free += 1;
@@ -590,21 +627,27 @@ impl Wallet {
     /// Frozen value, by the payment that lost.
     #[must_use]
     pub fn frozen(&self) -> BTreeMap<TxId, u128> {
-        self.value_by(|hold| if let Hold::Frozen(tx) = hold { Some(tx) } else { None })
+        self.value_by(|held| match held.hold {
+            Hold::Frozen(tx) if !held.is_under_release() => Some(tx),
+            _ => None,
+        })
     }
 
     /// Value that authorities locked for transactions of this wallet's which it does not have, by
     /// those.
     #[must_use]
     pub fn stuck(&self) -> BTreeMap<TxId, u128> {
-        self.value_by(|hold| if let Hold::Stuck(tx) = hold { Some(tx) } else { None })
+        self.value_by(|held| match held.hold {
+            Hold::Stuck(tx) if !held.is_under_release() => Some(tx),
+            _ => None,
+        })
     }
 
-    fn value_by(&self, holder: impl Fn(Hold) -> Option<TxId>) -> BTreeMap<TxId, u128> {
+    fn value_by(&self, holder: impl Fn(&Held) -> Option<TxId>) -> BTreeMap<TxId, u128> {
         let mut values = BTreeMap::new();
-        for Held { coin, hold } in self.state.coins.values() {
-            if let Some(tx) = holder(*hold) {
-                *values.entry(tx).or_default() += u128::from(coin.output.value);
+        for held in self.state.coins.values() {
+            if let Some(tx) = holder(held) {
+                *values.entry(tx).or_default() += u128::from(held.coin.output.value);
             }
         }
         values
@@ -631,14 +674,15 @@ impl Wallet {
                 Ok(Transaction::issue(&self.network, &self.secret, serial, outputs))
             }
             Purpose::Consolidate => self.consolidate(),
+            Purpose::Refund => Err(WalletError::Order("a coin comes back by its release")),
         }
     }
 
     fn spend(&self, payee: IdentityKey, needed: u64) -> Result<Transaction, WalletError> {
         let coins = select::select(self.state.free(), needed).map_err(|short| match short {
             Insufficient::Value { free } => {
-                let Balance { reserved, frozen, unasked, stuck, .. } = self.balance();
-                WalletError::TooLittle { needed, free, reserved, frozen, unasked, stuck }
+                let Balance { reserved, frozen, unasked, stuck, releasing, .. } = self.balance();
+                WalletError::TooLittle { needed, free, reserved, frozen, unasked, stuck, releasing }
             }
             Insufficient::Count { most } => WalletError::TooManyCoins { needed, most },
         })?;
@@ -677,13 +721,16 @@ impl Wallet {
 }
 
 /// Rest of a sentence about money that cannot be spent, of wallets that were made again.
-fn held_back(unasked: u128, stuck: u128) -> String {
+fn held_back(unasked: u128, stuck: u128, releasing: u128) -> String {
     let mut text = String::new();
     if unasked > 0 {
         text.push_str(&format!(", {unasked} are to be asked for (`quorate pay restore`)"));
     }
     if stuck > 0 {
         text.push_str(&format!(", {stuck} were taken by a transaction that is not known here"));
+    }
+    if releasing > 0 {
+        text.push_str(&format!(", {releasing} are under release (`quorate pay release --all`)"));
     }
     text
 }

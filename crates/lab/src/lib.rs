@@ -22,4 +22,4 @@ mod stations;
 pub mod status;
 mod stopwatch;
 
-pub use service::{NoGenesis, ServiceKind, UnknownService};
+pub use service::{Genesis, GenesisError, ServiceKind, UnknownService};

@@ -22,7 +22,7 @@ pub use operation::{
     BATCH_STEPS_MAX, FormError, Operation, RESULT_BYTES_MAX, SCAN_ENTRIES_MAX, Scan, Step,
     VALUE_BYTES_MAX,
 };
-pub use query::{Answer, Query, verify_answer};
+pub use query::{Answer, Query, check_answer, verify_answer};
 pub use result::{Entry, OutcomeError, Output, Page, Refusal, StepOutput};
 
 use crate::map::{Tree, entries};
@@ -32,9 +32,8 @@ use changes::Changes;
 use quorate_crypto::Digest;
 use quorate_types::Versions;
 use quorate_types::service::{
-    self, Admission, BlockContext, KeyRange, Outcome, Proven, Service, State, StateError,
+    self, Admission, BlockContext, Outcome, Proven, Service, State, StateError,
 };
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The service. In memory it keeps the upper part of its tree: some 15 bytes a key.
@@ -96,35 +95,6 @@ impl Kv {
     pub fn memory_bytes(&self) -> usize {
         self.tree.memory_bytes()
     }
-
-    fn answer(&self, state: &dyn State, query: &Query) -> Result<Proven, StateError> {
-        match query {
-            Query::Get { key } => {
-                let entry = entries::get(state, key)?;
-                let value = entry.as_deref().map(entries::decode).transpose()?;
-                let answer = Answer::Value(value.map(|(_, value)| Bytes::copy_from_slice(value)));
-                let proof = self.tree.prove(state, Some(key), Some(key))?;
-                Ok(Proven { answer: encode(&answer), proof })
-            }
-            Query::Scan(scan) => {
-                let page = changes::page(state, scan)?;
-                let proof = self.prove_page(state, scan, &page)?;
-                Ok(Proven { answer: encode(&Answer::Page(page)), proof })
-            }
-        }
-    }
-
-    /// Shows the page's entries, the key before the range, and the one after it unless there are
-    /// more in the range.
-    fn prove_page(&self, state: &dyn State, scan: &Scan, page: &Page) -> Result<Bytes, StateError> {
-        let before = self.tree.last_below(state, &scan.from)?;
-        let after = match (page.entries.last().filter(|_| page.more), &scan.to) {
-            (Some(last), _) => Some(last.key.to_vec()),
-            (None, Some(to)) => first_from(state, to)?,
-            (None, None) => None,
-        };
-        self.tree.prove(state, before.as_deref(), after.as_deref())
-    }
 }
 
 impl Service for Kv {
@@ -163,7 +133,7 @@ impl Service for Kv {
                 Err(error) => Refusal::NotAdmitted(error.to_string()).outcome(),
             });
         }
-        self.tree.update(changes.state(), &changes.changed())?;
+        changes.map.finish(&mut self.tree)?;
         Ok(outcomes)
     }
 
@@ -177,20 +147,10 @@ impl Service for Kv {
 
     fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Proven, String>, StateError> {
         match Query::decode(query) {
-            Ok(query) => self.answer(state, &query).map(Ok),
+            Ok(query) => query.answer(&self.tree, state).map(Ok),
             Err(error) => Ok(Err(error.to_string())),
         }
     }
-}
-
-/// The first key from `from` on.
-fn first_from(state: &dyn State, from: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
-    let mut first = None;
-    entries::scan(state, KeyRange { from, to: None }, &mut |key, _, _| {
-        first = Some(key.to_vec());
-        ControlFlow::Break(())
-    })?;
-    Ok(first)
 }
 
 fn encode(content: &impl BorshSerialize) -> Bytes {

@@ -8,6 +8,8 @@
 //! * [`Kv`] keeps values under keys, and proves to clients what it holds.
 //! * [`keygen::KeyGeneration`] makes a committee threshold keys that no dealer knows;
 //!   `quorate keys dkg` runs it, and no configuration file names it.
+//! * [`payments::ReleaseService`] orders the steps by which locked coins of a payment network are
+//!   released.
 //!
 //! # Writing one
 //!
@@ -69,6 +71,7 @@ pub mod kv;
 pub mod map;
 mod noop;
 mod ordered_log;
+pub mod payments;
 
 pub use kv::Kv;
 pub use noop::Noop;

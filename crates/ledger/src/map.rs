@@ -11,9 +11,11 @@ pub(crate) mod entries;
 pub(crate) mod hashes;
 mod proof;
 mod tree;
+mod writer;
 
 pub use bits::KEY_BYTES_MAX;
 pub use proof::{PROOF_BYTES_MAX, ProofError, ProvenRange, value_hash, verify_get, verify_range};
+pub(crate) use tree::Tree;
 #[cfg(test)]
 pub(crate) use tree::expected_root;
-pub(crate) use tree::{Change, Tree};
+pub(crate) use writer::MapWriter;

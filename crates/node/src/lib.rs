@@ -67,6 +67,6 @@ pub use quorate_engine::{
 pub use reading::{Reading, ReadingError};
 pub use shutdown::Shutdown;
 pub use testnet::{
-    ExistingKeys, ExistingKeysError, NewLearner, Testnet, TestnetError, TestnetPlan,
+    ExistingKeys, ExistingKeysError, Layout, NewLearner, Testnet, TestnetError, TestnetPlan,
 };
 pub use validator::{Ending, Validator, init_logging, run};

@@ -2,7 +2,9 @@
 //! and a real disk.
 //!
 //! [`Authority`] runs one shard of one authority; [`PayClient`] shows transactions to all of
-//! them; [`PayTestnet`] writes a network's files. Authorities never talk to each other.
+//! them; [`PayTestnet`] writes a network's files. Authorities never talk to each other: what they
+//! have to agree on, releases of locked coins, a committee orders ([`ReleaseCommittee`]), which each
+//! follows.
 //!
 //! ```text
 //! readers (tokio) ──▶ check (N threads) ──▶ machine ──▶ log ──▶ answers (tokio)
@@ -13,8 +15,10 @@
 
 mod authority;
 mod client;
+mod committee;
 mod config;
 mod evidence;
+mod follower;
 mod locks;
 mod mark;
 mod queue;
@@ -28,7 +32,9 @@ mod wallet_requests;
 
 pub use authority::Authority;
 pub use client::{PayClient, PayFeed, PreparedOrder};
+pub use committee::{CommitteeError, ReleaseCommittee};
 pub use config::{AuthorityConfig, AuthorityConfigError, read_network};
+pub use follower::ReleaseStatus;
 pub use locks::{Locks, recover};
 pub use releases::ReleaseFeed;
 pub use status::AuthorityStatus;

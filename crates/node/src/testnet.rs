@@ -24,8 +24,46 @@ use zeroize::Zeroizing;
 /// The genesis file's name, beside the committee's.
 const GENESIS: &str = "genesis.json";
 
+/// The file's name of a payment network, beside the committee's that orders its releases.
+pub(crate) const NETWORK: &str = "network.toml";
+
 /// Name of a validator's list of clients, beside its configuration.
 const CLIENTS: &str = "clients.toml";
+
+/// Folders of a committee's members, and the file that their service begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// A folder of its own for each: `validator-0`.
+    #[default]
+    Alone,
+    /// A folder in that of each authority of a payment network, whose network file is there:
+    /// `authority-0/validator`.
+    BesideAuthorities,
+}
+
+impl Layout {
+    fn folder(self, index: usize) -> PathBuf {
+        match self {
+            Self::Alone => format!("validator-{index}").into(),
+            Self::BesideAuthorities => Path::new(&format!("authority-{index}")).join("validator"),
+        }
+    }
+
+    /// Path of a shared file as a member's configuration names it.
+    fn shared(self, file: &str) -> PathBuf {
+        match self {
+            Self::Alone => Path::new("..").join(file),
+            Self::BesideAuthorities => Path::new("../..").join(file),
+        }
+    }
+
+    fn genesis(self) -> &'static str {
+        match self {
+            Self::Alone => GENESIS,
+            Self::BesideAuthorities => NETWORK,
+        }
+    }
+}
 
 /// Plan of a new test network.
 #[derive(Clone, Debug)]
@@ -59,6 +97,8 @@ pub struct TestnetPlan {
     pub service: String,
     /// The genesis file's text, where the service has one.
     pub genesis: Option<String>,
+    /// Folders of the members; learners are beside them in [`Layout::Alone`] only.
+    pub layout: Layout,
     /// Gives each member a gateway, on this port plus twice `members` and `learners` plus its
     /// index.
     pub gateways: bool,
@@ -86,6 +126,7 @@ impl Default for TestnetPlan {
             retention_bytes: None,
             service: "ordered-log".into(),
             genesis: None,
+            layout: Layout::default(),
             gateways: false,
             clients: ClientPolicy::default(),
             settings: Settings::default(),
@@ -210,14 +251,23 @@ impl Testnet {
     /// When the plan is impossible or the file system refuses.
     pub fn create(directory: &Path, plan: &TestnetPlan) -> Result<Self, TestnetError> {
         plan.check()?;
-        let directory = claim(directory)?;
+        Self::write(claim(directory)?, plan)
+    }
+
+    /// Writes the files of a new committee beside what is in `directory`.
+    pub(crate) fn create_in(directory: &Path, plan: &TestnetPlan) -> Result<Self, TestnetError> {
+        plan.check()?;
+        Self::write(directory.to_owned(), plan)
+    }
+
+    fn write(directory: PathBuf, plan: &TestnetPlan) -> Result<Self, TestnetError> {
         let dealing = plan.deal()?;
         let mut members = Vec::with_capacity(plan.members);
         let mut configs = Vec::with_capacity(plan.members);
         let mut http = Vec::with_capacity(plan.members);
         let mut learners = Vec::with_capacity(plan.learners);
         let mut gateways = Vec::new();
-        if let Some(genesis) = &plan.genesis {
+        if let Some(genesis) = plan.genesis.as_ref().filter(|_| plan.layout == Layout::Alone) {
             write(&directory.join(GENESIS), genesis)?;
         }
         for index in 0..plan.learners {
@@ -231,7 +281,7 @@ impl Testnet {
         let known = learners.iter().map(|learner| learner.address.identity.to_string());
         let known: Vec<String> = known.collect();
         for index in 0..plan.members {
-            let folder = directory.join(format!("validator-{index}"));
+            let folder = directory.join(plan.layout.folder(index));
             make_folder(&folder)?;
             let dealt = dealing.as_ref().map(|dealing| dealing.secrets[index].clone());
             members.push(plan.place_member(index, &folder, dealt)?);
@@ -374,15 +424,16 @@ impl TestnetPlan {
     }
 
     fn config(&self, index: usize) -> NodeConfig {
-        let default = NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into());
+        let committee = self.layout.shared("committee.toml");
+        let default = NodeConfig::new(committee, "key.toml".into(), "data".into());
         NodeConfig {
             http: self.address(self.members + index),
             retention_bytes: self.retention_bytes.unwrap_or(default.retention_bytes),
             durability: self.durability,
             comparison: !self.settings.comparison.departures().is_empty(),
             service: self.service.clone(),
-            genesis_digest: self.genesis.as_deref().map(genesis_digest),
-            genesis: self.genesis.as_ref().map(|_| Path::new("..").join(GENESIS)),
+            genesis_digest: self.genesis_digest(),
+            genesis: self.genesis.as_ref().map(|_| self.layout.shared(self.layout.genesis())),
             clients: self.clients,
             gateway: self.gateways.then(|| self.gateway_address(index)),
             replica: self.settings.clone(),
@@ -419,11 +470,15 @@ impl TestnetPlan {
         committee_text(&file)
     }
 
+    fn genesis_digest(&self) -> Option<String> {
+        self.genesis.as_deref().map(|text| genesis_digest(&self.service, text))
+    }
+
     /// What all members say alike.
     fn agreed(&self) -> AgreedSettings {
         AgreedSettings {
             service: self.service.clone(),
-            genesis_digest: self.genesis.as_deref().map(genesis_digest),
+            genesis_digest: self.genesis_digest(),
             clients: self.clients.to_string(),
             ..self.settings.agreed()
         }

@@ -9,6 +9,8 @@
 //! * Refusals that an honest authority is among end it: the transaction is invalid. Refusals for a
 //!   taken input end it when those who did not refuse are no quorum. The end of an input's release
 //!   ends it when an honest authority is among those who say so; until there is one, it waits.
+//! * A transaction that a release was decided for ([`PayerEvent::Claim`]) waits for authorities
+//!   that are locked for another: they vote once they follow the decision.
 
 use crate::release::Decision;
 use crate::wire::{Answer, Verdict};
@@ -33,6 +35,9 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(8);
 pub enum PayerEvent {
     /// Pay this: valid, signed, and of this payer's network.
     Pay(Arc<Transaction>),
+    /// As [`PayerEvent::Pay`], of what the release of its inputs was decided for. One that is under
+    /// way goes on as this.
+    Claim(Arc<Transaction>),
     /// The answer to [`PayerEffect::Store`].
     Stored(TxId),
     /// An authority's answer, as its channel proved.
@@ -114,6 +119,8 @@ struct Payment {
     votes: BTreeMap<ReplicaId, Vote>,
     /// True while votes are being counted.
     counting: bool,
+    /// True if the release of its inputs was decided for it, so that no lock is for ever.
+    is_due: bool,
     invalid: BTreeMap<ReplicaId, Invalid>,
     locked: BTreeSet<usize>,
     released: BTreeMap<ReplicaId, (OutputId, Decision)>,
@@ -138,15 +145,17 @@ impl Payer {
         self.under_way.len()
     }
 
-    fn on_pay(&mut self, transaction: Arc<Transaction>) {
+    fn on_pay(&mut self, transaction: Arc<Transaction>, is_due: bool) {
         let tx = transaction.id(self.network.id());
-        if self.under_way.contains_key(&tx) {
+        if let Some(payment) = self.under_way.get_mut(&tx) {
+            payment.is_due |= is_due;
             return;
         }
         let payment = Payment {
             transaction: Arc::clone(&transaction),
             votes: BTreeMap::new(),
             counting: false,
+            is_due,
             invalid: BTreeMap::new(),
             locked: BTreeSet::new(),
             released: BTreeMap::new(),
@@ -256,6 +265,9 @@ impl Payer {
         let locked = payment.locked.iter().copied();
         let locked = committee.weight_of(&Bitmap::from_indices(committee.size(), locked));
         let left = committee.weights().total() - locked;
+        if payment.is_due {
+            return;
+        }
         // Without a proof some may lie; so many as a quorum do not.
         if payment.proof.is_some() && left < committee.quorum() || locked >= committee.quorum() {
             let proof = payment.proof.clone();
@@ -275,7 +287,8 @@ impl Machine for Payer {
 
     fn handle(&mut self, now: Time, input: PayerEvent) {
         match input {
-            PayerEvent::Pay(transaction) => self.on_pay(transaction),
+            PayerEvent::Pay(transaction) => self.on_pay(transaction, false),
+            PayerEvent::Claim(transaction) => self.on_pay(transaction, true),
             PayerEvent::Stored(tx) => self.on_stored(now, tx),
             PayerEvent::Answer { from, answer } => self.on_answer(from, answer),
             PayerEvent::Counted(tx, counted) => self.on_counted(tx, counted),

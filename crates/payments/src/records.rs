@@ -9,7 +9,6 @@
 //! ★ An authority stores a record for the key that the channel proved and no other, and only with a
 //! valid order of that key or with coins that exist and belong to it: strangers fill no disks.
 
-use crate::release::Decision;
 use crate::{
     Coin, Core, Invalid, Locked, LookupFailed, Network, OutputId, SpentSet, Transaction, TxId,
 };
@@ -100,12 +99,14 @@ pub enum CoinStatus {
         /// That transaction as its payer signed it; `None` where the authority has pruned it.
         core: Option<Box<Core>>,
     },
+    /// The input is locked for nothing, and is or was under [release](crate::release): it can be
+    /// had back as that decides, and not be spent.
+    Frozen,
 }
 
 impl CoinStatus {
     /// State of an input for `asker`, to whom no other key's transaction is shown. `read` reads a
-    /// transaction back by the number of its lock. A coin whose release was decided for a
-    /// transaction is that one's, whatever it was locked for: the lock alone might say free.
+    /// transaction back by the number of its lock.
     ///
     /// # Errors
     /// When the input cannot be looked up, or `read` fails.
@@ -115,10 +116,10 @@ impl CoinStatus {
         asker: IdentityKey,
         read: impl FnOnce(u64) -> Result<Option<Core>, E>,
     ) -> Result<Self, E> {
-        if let Some(Decision::Spend(tx)) = spent.frozen().decision(input) {
-            return Ok(Self::Locked { tx, core: None });
-        }
-        let Some(Locked { tx, sequence }) = spent.get(input)? else { return Ok(Self::Free) };
+        let Some(Locked { tx, sequence }) = spent.get(input)? else {
+            let is_frozen = spent.frozen().contains(input);
+            return Ok(if is_frozen { Self::Frozen } else { Self::Free });
+        };
         let core = read(sequence)?.filter(|core| core.payer == asker);
         Ok(Self::Locked { tx, core: core.map(Box::new) })
     }
@@ -138,14 +139,8 @@ impl CoinStatus {
         let mut unproven: BTreeMap<TxId, BTreeSet<usize>> = BTreeMap::new();
         for (from, status) in said {
             let Self::Locked { tx, core } = status else { continue };
-            let is_ours = core.as_ref().is_some_and(|core| {
-                core.id == *tx
-                    && core.payer == owner
-                    && core.locks.contains(&input)
-                    && core.is_genuine(network)
-            });
             // One authority that shows what we signed is enough: we did sign it.
-            if is_ours {
+            if core.as_ref().is_some_and(|core| core.is_of(network, owner, *tx, input)) {
                 return Some(Self::Locked { tx: *tx, core: None });
             }
             unproven.entry(*tx).or_default().insert(from.index());
@@ -154,7 +149,11 @@ impl CoinStatus {
         if let Some((tx, _)) = named {
             return Some(Self::Locked { tx, core: None });
         }
-        // Those who know of a lock do not count, whatever they can show of it.
+        let frozen = said.iter().filter(|(_, status)| **status == Self::Frozen);
+        if committee.includes_honest(&bitmap(&frozen.map(|(from, _)| from.index()).collect())) {
+            return Some(Self::Frozen);
+        }
+        // Those who know of a lock or a release do not count, whatever they can show of it.
         let is_counted = mutants::active(Mutant::PayFreeByFewer);
         let free = said.iter().filter(|(_, status)| is_counted || **status == Self::Free);
         let free = bitmap(&free.map(|(from, _)| from.index()).collect());
@@ -279,10 +278,14 @@ impl Transaction {
             && is_valid().unwrap_or(false)
     }
 
-    /// Coins that it spends, with the proofs that it shows of them.
+    /// Coins that it spends or gives back, with the proofs that it shows of them.
     #[must_use]
     pub fn spent_coins(&self) -> Vec<Coin> {
-        let crate::Source::Spend(inputs) = &self.source else { return Vec::new() };
+        let inputs = match &self.source {
+            crate::Source::Spend(inputs) => inputs.as_slice(),
+            crate::Source::Refund(input) => std::slice::from_ref(input),
+            crate::Source::Issue { .. } => return Vec::new(),
+        };
         let coin = |input: &crate::Input| Coin {
             id: input.id,
             output: crate::Output { owner: self.payer, value: input.value },

@@ -41,8 +41,9 @@ pub use docket::{Docket, Known, MemoryDocket, Standing};
 pub use rules::{Decided, Refusal, Releases};
 pub use step::{Cause, Freeze, ReleaseStep, Report, StepError};
 
-use crate::{Core, TxId};
+use crate::{Core, OutputId, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::IdentityKey;
 use std::fmt;
 
 /// End of a coin's release.
@@ -87,6 +88,20 @@ impl Held {
             Self::Pruned(tx) => Some(*tx),
         }
     }
+}
+
+/// Change by an ordered step, as those learn it who follow the order.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Ordered {
+    /// Coins are frozen that were not before.
+    Freeze {
+        /// Owner of them all: the shard that votes for what it spends is the one that reports.
+        owner: IdentityKey,
+        /// Names of the coins.
+        coins: Vec<OutputId>,
+    },
+    /// The releases of coins ended.
+    Decided(Decided),
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod history;
 mod payment_files;
 mod place;
 mod receive;
+mod release;
 mod restore;
 mod run;
 mod send;
@@ -20,8 +21,9 @@ use clap::{Args, Subcommand};
 ///
 /// A wallet is a folder with a key and a file of its coins and payments. Whatever it sends is on
 /// its disk first: a command may be killed at any time, and `quorate pay retry` finishes what it
-/// began. Never use two copies of a wallet side by side: coins that both spend are lost. One whose
-/// disk was lost is made again by `quorate pay restore`.
+/// began. Never use two copies of a wallet side by side: coins that both spend are locked, and at
+/// best come back by `quorate pay release`. A wallet whose disk was lost is made again by
+/// `quorate pay restore`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate pay keys anne                                make a wallet, and say its address\n  \
@@ -72,6 +74,8 @@ enum PayCommand {
     Consolidate(send::Consolidate),
     /// Finish payments that were begun: the same bytes are sent again
     Retry(send::Retry),
+    /// Have coins released that their payments left locked
+    Release(release::Release),
     /// Write a backup of a wallet
     Backup(restore::BackupOptions),
     /// Make a wallet again, from its key and the authorities, or from a backup
@@ -104,6 +108,7 @@ impl Options {
             PayCommand::Redeem(options) => options.run(),
             PayCommand::Consolidate(options) => options.run(),
             PayCommand::Retry(options) => options.run(),
+            PayCommand::Release(options) => options.run(),
             PayCommand::Backup(options) => options.run(),
             PayCommand::Restore(options) => options.run(),
             PayCommand::Serve(options) => options.run(),

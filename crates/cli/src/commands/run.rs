@@ -8,8 +8,8 @@ use clap::Args;
 use quorate_crypto::IdentitySecret;
 use quorate_gateway::ethereum::{Description, Ethereum, EthereumConfig, EthereumError, Run};
 use quorate_gateway::rest::{Access, Gateway, GatewayConfig, GatewayError, RestLimits};
-use quorate_lab::{NoGenesis, ServiceKind};
-use quorate_ledger::evm::Genesis;
+use quorate_lab::{Genesis, GenesisError, ServiceKind};
+use quorate_ledger::evm;
 use quorate_node::connections::ConnectionLimits;
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::HttpTls;
@@ -118,7 +118,7 @@ impl Options {
                 None => Ok(()),
             };
         };
-        if !service.is_proven() {
+        if !service.has_gateway() {
             return refused(format!(
                 "'gateway' needs service = \"kv\" or \"evm\", not \"{service}\""
             ));
@@ -201,10 +201,10 @@ impl Options {
             let (identity, rules) = (Arc::clone(&identity), rules.clone());
             let gateway = match (kept.take(), genesis) {
                 (Some(door), _) => Some(door.begin_run(&validator)),
-                (None, Some(genesis)) => {
+                (None, Some(Genesis::Evm(genesis))) => {
                     start_ethereum(config, &validator, (identity, rules), genesis.clone())?
                 }
-                (None, None) => self.start_gateway(config, &validator, (identity, rules))?,
+                (None, _) => self.start_gateway(config, &validator, (identity, rules))?,
             };
             if self.json && std::mem::take(&mut is_first) {
                 output::json(&json!({
@@ -292,24 +292,22 @@ impl Options {
     }
 }
 
-/// Genesis of the EVM ledger, as the configuration at `path` names it.
+/// Genesis of the service, as the configuration at `path` names it.
 pub(crate) fn genesis(
     path: &Path,
     config: &NodeConfig,
     service: ServiceKind,
 ) -> Result<Option<Genesis>, Failure> {
-    let refused = |error: String| Failure::usage(format!("{}: {error}", path.display()));
-    match (&config.genesis, service) {
-        (Some(path), ServiceKind::Evm) => {
-            let wrong = |error| refused(format!("'genesis': {error}"));
-            let text = Genesis::read(path).map_err(wrong)?;
-            let genesis = Genesis::parse(&text).map_err(wrong)?;
+    let refused =
+        |error: GenesisError| Failure::usage(format!("{}: 'genesis': {error}", path.display()));
+    match &config.genesis {
+        Some(path) => {
+            let (text, genesis) = service.read_genesis(path).map_err(refused)?;
             config.check_genesis(&text).map_err(Failure::usage)?;
             Ok(Some(genesis))
         }
-        (None, ServiceKind::Evm) => Err(refused(NoGenesis.to_string())),
-        (Some(_), _) => Err(refused("'genesis' needs service = \"evm\"".into())),
-        (None, _) => Ok(None),
+        None if service.has_genesis() => Err(refused(GenesisError::Missing(service))),
+        None => Ok(None),
     }
 }
 
@@ -363,7 +361,7 @@ fn start_ethereum(
     config: &NodeConfig,
     beside: &Validator,
     (identity, rules): (Arc<IdentitySecret>, DoorRules),
-    genesis: Genesis,
+    genesis: evm::Genesis,
 ) -> Result<Option<Door>, Failure> {
     let (Some(address), Some(run)) = (config.gateway.clone(), run_of(beside)) else {
         return Ok(None);

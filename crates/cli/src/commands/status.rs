@@ -142,17 +142,23 @@ fn wait(due: Instant, interrupted: &AtomicBool) -> bool {
     false
 }
 
-/// The configurations of a testnet: the members' in their order, then the learners'.
+/// The configurations of a testnet: the members' in their order, then the learners'; or those of the
+/// validators beside a payment network's authorities.
 pub(crate) fn configs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let config = |role, index| directory.join(format!("{role}-{index}/config.toml"));
-    let all = |role| (0..).map(move |index| config(role, index)).take_while(|path| path.exists());
-    let configs: Vec<PathBuf> = all("validator").chain(all("learner")).collect();
+    let config = |folder: &str| directory.join(folder).join("config.toml");
+    let all = |name: fn(usize) -> String| {
+        (0..).map(move |index| config(&name(index))).take_while(|path| path.exists())
+    };
+    let members = all(|index| format!("validator-{index}"));
+    let beside = all(|index| format!("authority-{index}/validator"));
+    let learners = all(|index| format!("learner-{index}"));
+    let configs: Vec<PathBuf> = members.chain(beside).chain(learners).collect();
     if configs.is_empty() {
         return Err(Failure::usage(format!(
             "{} is not a testnet: there is no {}; name a folder that `quorate testnet` wrote, \
              or use --config or --http",
             directory.display(),
-            config("validator", 0).display()
+            config("validator-0").display()
         )));
     }
     Ok(configs)

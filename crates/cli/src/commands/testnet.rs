@@ -140,6 +140,10 @@ impl Options {
     /// Genesis of the EVM ledger, if that is what is replicated.
     fn genesis(&self) -> Result<Option<Genesis>, Failure> {
         match (&self.genesis, self.service) {
+            (_, ServiceKind::Payments) => Err(Failure::usage(
+                "a committee for the releases of a payment network is written with it: `quorate pay \
+                 testnet --committee`",
+            )),
             (Some(path), ServiceKind::Evm) => Genesis::load(path).map(Some).map_err(Failure::usage),
             (None, ServiceKind::Evm) => Ok(Some(self.development())),
             (Some(_), _) => Err(Failure::usage("--genesis is for --service evm")),

@@ -3,7 +3,7 @@
 
 use super::file::RecordFile;
 use super::notes::Notes;
-use super::state::Record;
+use super::record::Record;
 use super::{Wallet, WalletError, encode, read};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{IdentityKey, IdentitySecret};

@@ -15,7 +15,7 @@ pub struct HistoryLine {
     pub at_ms: u64,
     /// `in`, `out` or `self`.
     pub direction: &'static str,
-    /// `genesis`, `receive`, `pay`, `issue`, `redeem` or `consolidate`.
+    /// `genesis`, `receive`, `pay`, `issue`, `redeem`, `consolidate` or `refund`.
     pub kind: &'static str,
     /// Value that went there, in the smallest unit.
     pub value: u64,
@@ -25,7 +25,8 @@ pub struct HistoryLine {
     pub transaction: String,
     /// Memo that the payer signed.
     pub memo: Option<String>,
-    /// `unfinished`, `certified`, `refused` or `conflicting`.
+    /// `unfinished`, `certified`, `refused`, `conflicting`, `released`; of a payment that lost,
+    /// `releasing` while its coins are under release, and `refunded` when they came back.
     pub state: &'static str,
     /// Time at which that state was known, in milliseconds since the Unix epoch.
     pub ended_ms: Option<u64>,
@@ -41,7 +42,9 @@ impl Wallet {
     pub fn history(&self) -> Vec<HistoryLine> {
         let line = |entry: &Entry| match entry {
             Entry::Incoming(incoming) => of_incoming(incoming),
-            Entry::Payment(payment) => of_payment(payment, self.owner()),
+            Entry::Payment(payment) => {
+                of_payment(payment, self.owner(), self.state.state_name(payment))
+            }
         };
         self.state.entries.iter().map(line).collect()
     }
@@ -92,10 +95,10 @@ fn of_incoming(incoming: &Incoming) -> HistoryLine {
     }
 }
 
-fn of_payment(payment: &Payment, owner: IdentityKey) -> HistoryLine {
+fn of_payment(payment: &Payment, owner: IdentityKey, state: &'static str) -> HistoryLine {
     let payee = payment.payee();
     let direction = match payment.order.purpose {
-        Purpose::Consolidate => "self",
+        Purpose::Consolidate | Purpose::Refund => "self",
         Purpose::Issue { .. } if payee == owner => "in",
         _ => "out",
     };
@@ -107,7 +110,7 @@ fn of_payment(payment: &Payment, owner: IdentityKey) -> HistoryLine {
         counterparty: Some(payee.to_string()),
         transaction: payment.id.to_string(),
         memo: payment.order.memo.clone(),
-        state: payment.state.name(),
+        state,
         ended_ms: payment.state.ended_ms(),
         key: payment.key.clone(),
         by: payment.by.clone(),

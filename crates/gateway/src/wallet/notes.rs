@@ -145,6 +145,7 @@ pub(super) fn note_of(transaction: &Transaction, at_ms: u64) -> SentNote {
     let is_issue = matches!(transaction.source, Source::Issue { .. });
     let paid = transaction.outputs.iter().find(|output| output.owner != payer || is_issue);
     let purpose = match paid {
+        None if matches!(transaction.source, Source::Refund(_)) => Purpose::Refund,
         Some(Output { owner: payee, value }) if is_issue => {
             Purpose::Issue { payee: *payee, value: *value }
         }

@@ -41,6 +41,8 @@ pub enum Purpose {
     },
     /// Many small coins become one.
     Consolidate,
+    /// A coin comes back because its release was decided so.
+    Refund,
 }
 
 impl Purpose {
@@ -52,6 +54,7 @@ impl Purpose {
             Self::Issue { .. } => "issue",
             Self::Redeem { .. } => "redeem",
             Self::Consolidate => "consolidate",
+            Self::Refund => "refund",
         }
     }
 }
@@ -77,13 +80,13 @@ pub struct Payment {
 
 impl Payment {
     /// Key that gets the value: the payee, [`Output::BURNT`] for what is redeemed, this wallet's
-    /// own for what is consolidated.
+    /// own for what is consolidated or comes back.
     #[must_use]
     pub fn payee(&self) -> IdentityKey {
         match self.order.purpose {
             Purpose::Pay { payee, .. } | Purpose::Issue { payee, .. } => payee,
             Purpose::Redeem { .. } => Output::BURNT,
-            Purpose::Consolidate => self.transaction.payer,
+            Purpose::Consolidate | Purpose::Refund => self.transaction.payer,
         }
     }
 

@@ -74,16 +74,11 @@ impl PaymentService {
     }
 
     /// Asks for the states of all coins that may not be spent before.
-    async fn ask_states(self: &Arc<Self>, deadline: Instant) -> Result<(), WalletError> {
+    pub(super) async fn ask_states(self: &Arc<Self>, deadline: Instant) -> Result<(), WalletError> {
         let unasked = self.with_blocking(|wallet| wallet.unasked()).await;
         for inputs in unasked.chunks(REQUEST_ITEMS_MAX) {
             let inputs: Arc<[OutputId]> = inputs.into();
-            let asked = Arc::clone(&inputs);
-            let ask = move |service: Arc<Self>, to| {
-                let inputs = Arc::clone(&asked);
-                async move { service.states_of(to, &inputs).await }
-            };
-            let answers = self.gather(deadline, ask).await;
+            let answers = self.states(Arc::clone(&inputs), deadline).await;
             self.with_blocking(move |wallet| wallet.take_states(&inputs, &answers)).await?;
         }
         Ok(())
@@ -114,7 +109,7 @@ impl PaymentService {
     }
 
     /// Answers of all authorities: of all in time, or of a quorum and who else answers soon after.
-    async fn gather<T, F>(
+    pub(super) async fn gather<T, F>(
         self: &Arc<Self>,
         mut deadline: Instant,
         ask: impl Fn(Arc<Self>, ReplicaId) -> F,
@@ -156,7 +151,7 @@ impl PaymentService {
     }
 
     /// All records that one authority keeps of this wallet; `None` where it says something else.
-    async fn records_of(self: Arc<Self>, to: ReplicaId) -> Option<Vec<WalletRecord>> {
+    pub(super) async fn records_of(self: Arc<Self>, to: ReplicaId) -> Option<Vec<WalletRecord>> {
         let mut all = Vec::new();
         let mut after: Option<RecordName> = None;
         for _ in 0..PAGES_MAX {
@@ -176,7 +171,7 @@ impl PaymentService {
         Some(all)
     }
 
-    async fn states_of(
+    pub(super) async fn states_of(
         self: Arc<Self>,
         to: ReplicaId,
         inputs: &[OutputId],

@@ -2,11 +2,11 @@
 //! coins. Nothing is believed that does not prove itself.
 
 use super::notes::{self, ReceivedNote, SentNote};
-use super::state::Record;
+use super::record::Record;
 use super::{Wallet, WalletError};
 use quorate_node::unix_ms;
 use quorate_payments::{
-    Coin, CoinStatus, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
+    Coin, CoinStatus, Core, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
     RecordName, Transaction, TxCertificate, TxId, WalletRecord,
 };
 use quorate_types::ReplicaId;
@@ -168,7 +168,7 @@ impl Wallet {
         inputs: &[OutputId],
         answers: &[(ReplicaId, Vec<CoinStatus>)],
     ) -> Result<(), WalletError> {
-        let (mut free, mut taken) = (Vec::new(), Vec::new());
+        let (mut free, mut taken, mut frozen) = (Vec::new(), Vec::new(), Vec::new());
         for (at, input) in inputs.iter().enumerate() {
             let states: Vec<_> = answers
                 .iter()
@@ -177,13 +177,20 @@ impl Wallet {
             match CoinStatus::agreed(&self.network, self.owner(), *input, &states) {
                 Some(CoinStatus::Free) => free.push(*input),
                 Some(CoinStatus::Locked { tx, .. }) => taken.push((*input, tx)),
+                Some(CoinStatus::Frozen) => frozen.push(*input),
                 None => {}
             }
         }
+        self.note_release(frozen)?;
         if free.is_empty() && taken.is_empty() {
             return Ok(());
         }
         self.write(Record::Asked { free, taken, at_ms: unix_ms() })
+    }
+
+    /// Tells whether an authority shows a transaction of this key that takes the coin.
+    pub(super) fn is_own(&self, core: Option<&Core>, tx: TxId, coin: OutputId) -> bool {
+        core.is_some_and(|core| core.is_of(&self.network, self.owner(), tx, coin))
     }
 
     /// Records of receipts that no quorum of authorities has yet, as far as their coins are here;

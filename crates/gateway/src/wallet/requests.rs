@@ -16,8 +16,8 @@
 //!
 //! [`WalletState`]: super::state::WalletState
 
+use super::record::Record;
 use super::request::{Request, RequestId, RequestState, RequestTerms};
-use super::state::Record;
 use super::{Received, Wallet, WalletError};
 use quorate_node::testnet::system_random;
 use quorate_node::unix_ms;

@@ -195,7 +195,9 @@ impl From<WalletError> for Failure {
     fn from(error: WalletError) -> Self {
         let status = match error {
             WalletError::Order(_) | WalletError::Payee(_) => StatusCode::BAD_REQUEST,
-            WalletError::NoPayment(_) | WalletError::NoRequest(_) => StatusCode::NOT_FOUND,
+            WalletError::NoPayment(_)
+            | WalletError::NoRequest(_)
+            | WalletError::NothingLocked(_) => StatusCode::NOT_FOUND,
             WalletError::KeyTaken { .. }
             | WalletError::TooLittle { .. }
             | WalletError::TooManyCoins { .. }
@@ -207,7 +209,9 @@ impl From<WalletError> for Failure {
             | WalletError::PaysTooLittle { .. }
             | WalletError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             WalletError::NotTheIssuer { .. } | WalletError::Limit(_) => StatusCode::FORBIDDEN,
-            WalletError::TooFewAuthorities { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            WalletError::TooFewAuthorities { .. }
+            | WalletError::NoCommittee
+            | WalletError::Release(_) => StatusCode::SERVICE_UNAVAILABLE,
             WalletError::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
             WalletError::Absent { .. }
             | WalletError::Lost { .. }

@@ -1,6 +1,7 @@
 //! Service of a wallet: payments go to the authorities in the background, and callers wait for
 //! their outcomes.
 
+use super::ordering::ReleaseOrdering;
 use super::{Order, Orderer, Payment, PaymentState, Wallet, WalletError};
 use parking_lot::Mutex;
 use quorate_node::NodeError;
@@ -28,6 +29,10 @@ pub trait Authorities: Send + Sync {
     /// each stores with it before it votes; may take for ever.
     fn pay(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_>;
 
+    /// As [`Authorities::pay`], of a transaction that the release of its coins was decided for:
+    /// those that did not hear of that yet are shown it again.
+    fn claim(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_>;
+
     /// Asks one authority until it answers; may take for ever.
     fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_>;
 }
@@ -35,6 +40,10 @@ pub trait Authorities: Send + Sync {
 impl Authorities for PayClient {
     fn pay(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_> {
         Box::pin(self.pay_recorded(transaction, Some(note)))
+    }
+
+    fn claim(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_> {
+        Box::pin(self.claim_recorded(transaction, note))
     }
 
     fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_> {
@@ -47,17 +56,23 @@ pub struct PaymentService {
     network: Arc<Network>,
     wallet: Mutex<Wallet>,
     authorities: Arc<dyn Authorities>,
+    ordering: Option<Arc<dyn ReleaseOrdering>>,
     /// Payments under way. The sender goes when the outcome is stored, or could not be.
     under_way: Mutex<BTreeMap<TxId, watch::Receiver<()>>>,
 }
 
 impl PaymentService {
-    /// A service that has sent nothing yet.
+    /// A service that has sent nothing yet, with a committee that orders releases where one is
+    /// known.
     #[must_use]
-    pub fn new(wallet: Wallet, authorities: Arc<dyn Authorities>) -> Arc<Self> {
+    pub fn new(
+        wallet: Wallet,
+        authorities: Arc<dyn Authorities>,
+        ordering: Option<Arc<dyn ReleaseOrdering>>,
+    ) -> Arc<Self> {
         let network = Arc::clone(wallet.network());
         let (wallet, under_way) = (Mutex::new(wallet), Mutex::default());
-        Arc::new(Self { network, wallet, authorities, under_way })
+        Arc::new(Self { network, wallet, authorities, ordering, under_way })
     }
 
     /// Network that the wallet pays in.
@@ -70,14 +85,21 @@ impl PaymentService {
         &*self.authorities
     }
 
+    pub(super) fn ordering(&self) -> Option<&dyn ReleaseOrdering> {
+        self.ordering.as_deref()
+    }
+
     /// Opens a payer's connections to the authorities in the background, and serves a wallet by
-    /// them.
+    /// them; releases are ordered by the committee that is given.
     ///
     /// # Errors
     /// When the key is refused by the TLS library.
-    pub fn connect(wallet: Wallet) -> Result<Arc<Self>, NodeError> {
+    pub fn connect(
+        wallet: Wallet,
+        ordering: Option<Arc<dyn ReleaseOrdering>>,
+    ) -> Result<Arc<Self>, NodeError> {
         let client = PayClient::start(Arc::clone(&wallet.network), &wallet.secret)?;
-        Ok(Self::new(wallet, Arc::new(client)))
+        Ok(Self::new(wallet, Arc::new(client), ordering))
     }
 
     /// Looks at the wallet, or changes it. Not to be called where threads must not wait for the
@@ -103,7 +125,8 @@ impl PaymentService {
     }
 
     /// Begins a payment, shows it to the authorities, and waits for its outcome as long as
-    /// `timeout`. The payment goes on after that.
+    /// `timeout`. The payment goes on after that. Where it lost and only a release can free its
+    /// coins, one is asked for, if a committee is known.
     ///
     /// # Errors
     /// As [`Wallet::begin`] and [`PaymentService::recover`]; and when the outcome could not be
@@ -134,7 +157,7 @@ impl PaymentService {
         };
         let payment = self.with_blocking(begin).await?;
         let (payment, stored) =
-            tokio::join!(self.settle(payment.id, timeout), self.store_receipts(timeout));
+            tokio::join!(self.finish(payment.id, timeout), self.store_receipts(timeout));
         if let Err(error) = stored {
             tracing::warn!(%error, "receipts were not recorded with the authorities");
         }
@@ -182,12 +205,7 @@ impl PaymentService {
             return Ok(Some(end.clone()));
         }
         // Looked up under the lock: else one that just ended would be sent again.
-        let (payment, note) = {
-            let wallet = self.wallet.lock();
-            let payment = wallet.payment(tx)?.clone();
-            let note = wallet.note(&payment);
-            (payment, note)
-        };
+        let payment = self.wallet.lock().payment(tx)?.clone();
         if payment.state != PaymentState::Begun {
             return Ok(None);
         }
@@ -195,15 +213,35 @@ impl PaymentService {
         under_way.insert(tx, end.clone());
         let service = Arc::clone(self);
         tokio::spawn(async move {
-            let outcome = service.authorities.pay(payment.transaction, note).await;
-            let stored =
-                service.with_blocking(move |wallet| wallet.end(tx, outcome).map(drop)).await;
-            if let Err(error) = stored {
+            if let Err(error) = service.show(&payment).await {
                 tracing::error!(%error, payment = %tx, "the outcome of a payment was not stored");
             }
             service.under_way.lock().remove(&tx);
             drop(ended);
         });
         Ok(Some(end))
+    }
+
+    /// Shows a payment to the authorities until its outcome is known and stored. One that its
+    /// release was decided for meanwhile has not lost, and goes on.
+    async fn show(self: &Arc<Self>, payment: &Payment) -> Result<(), WalletError> {
+        let tx = payment.id;
+        loop {
+            let (note, is_due) = {
+                let wallet = self.wallet.lock();
+                (wallet.note(payment), wallet.state.is_due(payment))
+            };
+            let transaction = Arc::clone(&payment.transaction);
+            let outcome = match is_due {
+                true => self.authorities.claim(transaction, note).await,
+                false => self.authorities.pay(transaction, note).await,
+            };
+            let end = move |wallet: &mut Wallet| {
+                wallet.end(tx, outcome).map(|ended| ended.state != PaymentState::Begun)
+            };
+            if self.with_blocking(end).await? {
+                return Ok(());
+            }
+        }
     }
 }

@@ -3,10 +3,13 @@
 //! A [`WalletState`] is made from [`Record`]s alone, whether they were just written or are read
 //! again: so a wallet that was killed and one that went on are the same.
 
+mod releases;
+
+use super::held::{Held, Hold};
 use super::notes::ReceivedNote;
 use super::payment::{Entry, Incoming, Order, Payment, PaymentState};
+use super::record::Record;
 use super::request::{Request, RequestId, RequestPayment, RequestTerms, reference};
-use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::{
@@ -15,79 +18,6 @@ use quorate_payments::{
 use quorate_types::NetworkId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Record of the wallet's file, in order.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub(super) enum Record {
-    /// Key that the wallet belongs to. The first record, and the only one of its kind.
-    Owner(IdentityKey),
-    /// Network that it pays in; known when the wallet is first used.
-    Network(NetworkId),
-    /// Coins that were not known before, and who paid them. Checked before they were written.
-    Received { receipt: PayReceipt, at_ms: u64 },
-    /// A payment, before anybody was shown it (★): after a crash the same bytes are sent again, and
-    /// a second transaction over the same coins is never made.
-    Begun { order: Order, key: Option<String>, transaction: Transaction, at_ms: u64 },
-    /// Outcome of a payment becomes known.
-    Ended { tx: TxId, outcome: PaymentOutcome, at_ms: u64 },
-    /// The book was made again, from a copy or from nothing (★): the state of every coin is to be
-    /// asked for, of those too that come in later.
-    Restored { at_ms: u64 },
-    /// Records of a quorum of authorities were taken in since.
-    Recovered { at_ms: u64 },
-    /// A payment that was begun before, as a record tells, with the coins that it takes.
-    Regained {
-        by: Option<String>,
-        order: Order,
-        key: Option<String>,
-        transaction: Transaction,
-        at_ms: u64,
-    },
-    /// States of coins, as a quorum of authorities told them.
-    Asked { free: Vec<OutputId>, taken: Vec<(OutputId, TxId)>, at_ms: u64 },
-    /// Receipts of these transactions are recorded with a quorum of authorities.
-    Stored(Vec<TxId>),
-    /// As [`Record::Begun`], with the name of whoever ordered it.
-    BegunBy { by: String, order: Order, key: Option<String>, transaction: Transaction, at_ms: u64 },
-    /// A request for payment is made. What pays it is a [`Record::Received`].
-    Requested { id: RequestId, terms: RequestTerms },
-    /// A request is cancelled.
-    Cancelled { id: RequestId, at_ms: u64 },
-}
-
-/// A coin that was not spent, as far as this wallet knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) coin: Coin,
-    pub(super) hold: Hold,
-}
-
-/// Claim on a coin that keeps it from being spent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
-    /// Nothing holds the coin: it can be spent.
-    Free,
-    /// A payment that is not finished.
-    Reserved(TxId),
-    /// A payment that lost against another one of the same owner: some authorities are locked for
-    /// either.
-    Frozen(TxId),
-    /// Its state is not known since the book was made again.
-    Unasked,
-    /// Authorities locked it for a transaction of this owner that the book does not have.
-    Stuck(TxId),
-}
-
-impl Hold {
-    /// Tells whether a regained payment can take the coin.
-    fn yields_to(self, tx: TxId) -> bool {
-        match self {
-            Self::Free | Self::Unasked => true,
-            Self::Stuck(holder) => holder == tx,
-            Self::Reserved(_) | Self::Frozen(_) => false,
-        }
-    }
-}
 
 /// A payment that begins, or that began before the book was made again.
 struct Begin {
@@ -119,8 +49,9 @@ pub(super) struct WalletState {
     pub(super) is_restored: bool,
     /// True while the records of authorities are to be taken in before anything is paid.
     pub(super) is_recovery_due: bool,
-    /// Payments that began since the book was made again: nobody can have spent their change.
-    fresh: BTreeSet<TxId>,
+    /// Payments whose change another wallet of this key may have spent: those from before the book
+    /// was made again, and those that a release ended.
+    doubtful: BTreeSet<TxId>,
     /// Transactions whose receipts no quorum has recorded yet.
     pub(super) unstored: BTreeSet<TxId>,
 }
@@ -163,6 +94,8 @@ impl WalletState {
             Record::Ended { tx, outcome, at_ms } => return self.end(tx, outcome, at_ms),
             Record::Requested { id, terms } => return self.request_payment(id, terms),
             Record::Cancelled { id, at_ms } => return self.cancel(id, at_ms),
+            Record::ReleaseAsked { coins, .. } => return self.ask_release(&coins),
+            Record::ReleaseDecided { decided, .. } => return self.decide(&decided),
         }
         Ok(())
     }
@@ -173,9 +106,9 @@ impl WalletState {
     }
 
     /// Coins that can be spent (★): none whose state was not asked for since the book was made
-    /// again.
+    /// again, and none that is or was under release.
     pub(super) fn free(&self) -> impl Iterator<Item = &Coin> {
-        self.held(|hold| {
+        self.unreleased(|hold| {
             let is_unasked = hold == Hold::Unasked && mutants::active(Mutant::PaySpendUnasked);
             hold == Hold::Free || is_unasked
         })
@@ -183,12 +116,12 @@ impl WalletState {
 
     /// Coins whose state is to be asked for.
     pub(super) fn unasked(&self) -> impl Iterator<Item = &Coin> {
-        self.held(|hold| hold == Hold::Unasked)
+        self.unreleased(|hold| hold == Hold::Unasked)
     }
 
-    fn held(&self, is_wanted: impl Fn(Hold) -> bool) -> impl Iterator<Item = &Coin> {
-        let wanted = self.coins.values().filter(move |held| is_wanted(held.hold));
-        wanted.map(|held| &held.coin)
+    fn unreleased(&self, is_wanted: impl Fn(Hold) -> bool) -> impl Iterator<Item = &Coin> {
+        let is_wanted = move |held: &&Held| held.release.is_none() && is_wanted(held.hold);
+        self.coins.values().filter(is_wanted).map(|held| &held.coin)
     }
 
     /// Note for the record of coins that came in.
@@ -202,16 +135,16 @@ impl WalletState {
     }
 
     /// Tells whether a transaction that was sent before fits what is known: no other one holds or
-    /// spent a coin of it.
+    /// spent a coin of it. A refund was made when it was decided, so that no other one counts.
     pub(super) fn can_regain(&self, transaction: &Transaction, tx: TxId) -> bool {
+        let is_refund = matches!(transaction.source, Source::Refund(_));
         let is_open = |input: &OutputId| match self.coins.get(input) {
-            Some(held) => held.hold.yields_to(tx),
+            Some(held) => is_refund || held.yields_to(tx),
             None => !self.spent.contains_key(input),
         };
         match transaction.source {
-            Source::Spend(_) => transaction.locks().iter().all(is_open),
+            Source::Spend(_) | Source::Refund(_) => transaction.locks().iter().all(is_open),
             Source::Issue { .. } => true,
-            Source::Refund(_) => false,
         }
     }
 
@@ -295,16 +228,16 @@ impl WalletState {
     fn add(&mut self, coins: Vec<Coin>, hold: Hold) {
         for coin in coins {
             if !self.knows(&coin.id) {
-                self.coins.insert(coin.id, Held { coin, hold });
+                self.coins.insert(coin.id, Held::new(coin, hold));
             }
         }
     }
 
     fn restore(&mut self, at_ms: u64) {
         (self.is_restored, self.is_recovery_due) = (true, true);
-        self.fresh.clear();
+        self.doubtful.extend(self.payments.keys());
         for held in self.coins.values_mut() {
-            if matches!(held.hold, Hold::Free | Hold::Stuck(_)) {
+            if held.release.is_none() && matches!(held.hold, Hold::Free | Hold::Stuck(_)) {
                 held.hold = Hold::Unasked;
             }
         }
@@ -326,6 +259,7 @@ impl WalletState {
         let Begin { by, order, key, transaction, at_ms, is_regained } = begin;
         let network = self.network.ok_or("it has a payment before its network")?;
         let tx = transaction.id(network);
+        let is_refund = matches!(transaction.source, Source::Refund(_));
         if let Source::Issue { serial } = transaction.source {
             self.serial_next = self.serial_next.max(serial.saturating_add(1));
         } else {
@@ -333,12 +267,16 @@ impl WalletState {
                 self.add(transaction.spent_coins(), Hold::Unasked);
             }
             for input in transaction.locks() {
-                let held = self.coins.get_mut(&input).filter(|held| held.hold.yields_to(tx));
+                let is_open = |held: &&mut Held| match is_refund {
+                    true => is_regained || held.is_refunded(),
+                    false => held.yields_to(tx),
+                };
+                let held = self.coins.get_mut(&input).filter(is_open);
                 held.ok_or("a payment takes a coin that is not free")?.hold = Hold::Reserved(tx);
             }
         }
-        if self.is_restored && !is_regained {
-            self.fresh.insert(tx);
+        if is_regained || is_refund {
+            self.doubtful.insert(tx);
         }
         if let Some(key) = &key {
             self.keys.insert(key.clone(), tx);
@@ -366,8 +304,8 @@ impl WalletState {
             Source::Spend(_) | Source::Refund(_) => transaction.locks(),
             Source::Issue { .. } => Vec::new(),
         };
-        let is_fresh = !self.is_restored || self.fresh.contains(&tx);
-        let known = if is_fresh { Hold::Free } else { Hold::Unasked };
+        let is_doubtful = self.doubtful.contains(&tx);
+        let known = if is_doubtful { Hold::Unasked } else { Hold::Free };
         match outcome {
             PaymentOutcome::Certified(certificate) => {
                 for input in inputs {
@@ -379,17 +317,19 @@ impl WalletState {
                 self.add(coins, known);
             }
             // No honest authority voted for what one found invalid: its inputs are not locked.
-            PaymentOutcome::Refused(_) => self.hold(&inputs, known),
+            PaymentOutcome::Refused(_) => self.hold(tx, &inputs, known),
             PaymentOutcome::Conflicting(_) | PaymentOutcome::Released(..) => {
-                self.hold(&inputs, Hold::Frozen(tx));
+                self.hold(tx, &inputs, Hold::Frozen(tx));
             }
         }
         Ok(())
     }
 
-    fn hold(&mut self, inputs: &[OutputId], hold: Hold) {
+    /// Ends what a payment holds: a refund may have taken a coin of it meanwhile.
+    fn hold(&mut self, tx: TxId, inputs: &[OutputId], hold: Hold) {
         for input in inputs {
-            if let Some(held) = self.coins.get_mut(input) {
+            let held = self.coins.get_mut(input);
+            if let Some(held) = held.filter(|held| held.hold == Hold::Reserved(tx)) {
                 held.hold = hold;
             }
         }

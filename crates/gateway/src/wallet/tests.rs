@@ -1,4 +1,5 @@
 pub(crate) mod network;
+mod releasing;
 mod requests;
 mod restoring;
 
@@ -6,7 +7,7 @@ use super::{
     Balance, Evidence, Order, Payment, PaymentFileError, PaymentReceipt, PaymentRequest,
     PaymentService, PaymentState, Purpose, Wallet, WalletError, mark,
 };
-use network::{ISSUER, Local, key, network, secret};
+use network::{ISSUER, Local, key, network, network_of, secret};
 use proptest::prelude::*;
 use quorate_crypto::IdentityKey;
 use quorate_node::proof_file::ProofFile as _;
@@ -31,7 +32,12 @@ struct Place {
 
 impl Place {
     fn new(genesis: &[(u8, u64)]) -> Self {
-        let network = network("test", genesis);
+        Self::of(4, genesis)
+    }
+
+    /// A network of so many authorities.
+    fn of(authorities: u8, genesis: &[(u8, u64)]) -> Self {
+        let network = network_of(authorities, "test", genesis);
         let authorities = Local::new(&network);
         Self { folder: tempfile::tempdir().expect("a folder"), network, authorities }
     }
@@ -374,7 +380,8 @@ fn a_wallet_killed_after_any_byte_loses_nothing() {
 #[tokio::test]
 async fn a_cashier_waits_goes_on_and_never_sends_two() {
     let place = Place::new(&[(ANNE, 100), (ANNE, 100)]);
-    let service = PaymentService::new(place.create(ANNE), Arc::clone(&place.authorities) as _);
+    let service =
+        PaymentService::new(place.create(ANNE), Arc::clone(&place.authorities) as _, None);
     let (first, second) = tokio::join!(
         service.pay(pay(BOB, 30), Some("one".into()), TIMEOUT),
         service.pay(pay(BOB, 30), Some("one".into()), TIMEOUT),
@@ -395,7 +402,7 @@ async fn a_cashier_waits_goes_on_and_never_sends_two() {
     let copy = place.folder.path().join("after");
     copy_wallet(&place.path(ANNE), &copy);
     let wallet = place.open_at(&copy, ANNE).expect("a wallet");
-    let service = PaymentService::new(wallet, Arc::clone(&place.authorities) as _);
+    let service = PaymentService::new(wallet, Arc::clone(&place.authorities) as _, None);
     assert_eq!(service.resume().expect("sent"), [open.id]);
     let settled = service.settle(open.id, TIMEOUT).await.expect("settled");
     assert_eq!(settled.state.name(), "certified");
@@ -535,7 +542,7 @@ impl World {
                 self.burnt += value;
             }
             Purpose::Issue { .. } => self.made += value,
-            Purpose::Consolidate => return,
+            Purpose::Consolidate | Purpose::Refund => return,
         }
         if let Some(seed) = seed {
             *self.owned.get_mut(&seed).expect("one") += value;

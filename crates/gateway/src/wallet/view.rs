@@ -11,7 +11,7 @@ use serde::Serialize;
 pub struct PaymentView {
     /// Identifier of its transaction, in hexadecimal.
     pub id: String,
-    /// `pay`, `issue`, `redeem` or `consolidate`.
+    /// `pay`, `issue`, `redeem`, `consolidate` or `refund`.
     pub kind: &'static str,
     /// Key of the payee, in hexadecimal.
     pub payee: String,
@@ -23,7 +23,8 @@ pub struct PaymentView {
     pub key: Option<String>,
     /// Name of whoever ordered it, where there are names.
     pub by: Option<String>,
-    /// `unfinished`, `certified`, `refused`, `conflicting` or `released`.
+    /// `unfinished`, `certified`, `refused`, `conflicting`, `released`, `releasing` or `refunded`
+    /// ([`HistoryLine::state`](super::HistoryLine::state)).
     pub state: &'static str,
     /// Time at which it began, in milliseconds since the Unix epoch.
     pub begun_ms: u64,
@@ -100,7 +101,7 @@ impl Wallet {
             memo: payment.order.memo.clone(),
             key: payment.key.clone(),
             by: payment.by.clone(),
-            state: payment.state.name(),
+            state: self.state.state_name(payment),
             begun_ms: payment.begun_ms,
             ended_ms: payment.state.ended_ms(),
             reason,

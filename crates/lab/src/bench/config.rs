@@ -181,6 +181,8 @@ impl BenchConfig {
         check(fits, rule.into())?;
         let fits = self.reads == 0 || self.service == ServiceKind::Evm;
         check(fits, "--reads is for --service evm".into())?;
+        let is_measured = self.service != ServiceKind::Payments;
+        check(is_measured, "releases of coins are not measured".into())?;
         let most = Session::QUEUE_MAX as u64;
         let rule = format!("--outstanding must be 1 to {most}");
         check((1..=most).contains(&self.outstanding), rule)?;
@@ -389,7 +391,7 @@ impl BenchConfig {
             content: match self.service {
                 ServiceKind::Kv => Content::Puts { keys: self.keys },
                 ServiceKind::Evm => Content::Transactions(self.mix),
-                ServiceKind::Log | ServiceKind::Noop => Content::Random,
+                ServiceKind::Log | ServiceKind::Noop | ServiceKind::Payments => Content::Random,
             },
             ready: match self.load {
                 Shape::Fixed | Shape::Poisson => self.rate * (self.warmup_s + self.duration_s),

@@ -2,35 +2,21 @@
 
 use super::operation::{Operation, RESULT_BYTES_MAX, Scan, Step};
 use super::result::{Entry, Output, Page, Refusal, StepOutput};
-use crate::map::entries;
+use crate::map::{MapWriter, entries};
 use bytes::Bytes;
-use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::{KeyRange, Outcome, State, StateError};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// The state with what a block changed of it so far.
+/// The map with what a block changed of it so far.
 pub(super) struct Changes<'a> {
-    state: &'a mut dyn State,
-    /// The changed keys, with the hash of the value if there is one now.
-    changed: BTreeMap<Vec<u8>, Option<Digest>>,
+    pub(super) map: MapWriter<'a>,
 }
 
 impl<'a> Changes<'a> {
     /// Changes to a state, none yet.
     pub(super) fn new(state: &'a mut dyn State) -> Self {
-        Self { state, changed: BTreeMap::new() }
-    }
-
-    /// Changes in their order.
-    pub(super) fn changed(&self) -> Vec<crate::map::Change<'_>> {
-        self.changed.iter().map(|(key, value)| (key.as_slice(), *value)).collect()
-    }
-
-    /// The state as it is now.
-    pub(super) fn state(&self) -> &dyn State {
-        self.state
+        Self { map: MapWriter::new(state) }
     }
 
     /// Executes an operation.
@@ -40,10 +26,10 @@ impl<'a> Changes<'a> {
     pub(super) fn apply(&mut self, operation: &Operation) -> Result<Outcome, StateError> {
         Ok(match operation {
             Operation::Step(step) => {
-                let before = entries::get(self.state, step.key())?;
+                let before = entries::get(self.map.state(), step.key())?;
                 Output::Step(self.step(step, before.as_deref())?).outcome()
             }
-            Operation::Scan(scan) => Output::Page(page(self.state, scan)?).outcome(),
+            Operation::Scan(scan) => Output::Page(page(self.map.state(), scan)?).outcome(),
             Operation::Batch(steps) => match self.batch(steps)? {
                 Ok(outputs) => Output::Batch(outputs).outcome(),
                 Err(refusal) => refusal.outcome(),
@@ -57,7 +43,7 @@ impl<'a> Changes<'a> {
         let mut outputs = Vec::with_capacity(steps.len());
         let mut bytes = 0;
         for (index, step) in (0..).zip(steps) {
-            let entry = entries::get(self.state, step.key())?;
+            let entry = entries::get(self.map.state(), step.key())?;
             let output = self.step(step, entry.as_deref())?;
             before.push((step.key(), entry));
             if let StepOutput::Value(Some(value)) = &output {
@@ -81,7 +67,7 @@ impl<'a> Changes<'a> {
 
     fn restore(&mut self, before: Vec<(&Bytes, Option<Vec<u8>>)>) -> Result<(), StateError> {
         for (key, entry) in before.into_iter().rev() {
-            self.write(key, entry.as_deref())?;
+            self.map.write(key, entry.as_deref())?;
         }
         Ok(())
     }
@@ -93,31 +79,21 @@ impl<'a> Changes<'a> {
         Ok(match step {
             Step::Get { .. } => StepOutput::Value(value.map(Bytes::copy_from_slice)),
             Step::Put { key, value } => {
-                self.set(key, Some(value))?;
+                self.map.set(key, Some(value))?;
                 done
             }
             Step::Delete { key } => {
-                self.set(key, None)?;
+                self.map.set(key, None)?;
                 done
             }
             Step::CompareAndSwap { key, expected, new } if value == expected.as_deref() => {
-                self.set(key, new.as_deref())?;
+                self.map.set(key, new.as_deref())?;
                 StepOutput::Swapped
             }
             Step::CompareAndSwap { .. } => {
                 StepOutput::NotSwapped { actual: value.map(Bytes::copy_from_slice) }
             }
         })
-    }
-
-    fn set(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
-        self.write(key, value.map(entries::encode).as_deref())
-    }
-
-    fn write(&mut self, key: &[u8], entry: Option<&[u8]>) -> Result<(), StateError> {
-        let hash = entry.map(entries::decode).transpose()?.map(|(hash, _)| hash);
-        self.changed.insert(key.to_vec(), hash);
-        entries::set(self.state, key, entry)
     }
 }
 

@@ -1,13 +1,16 @@
 //! Queries of the state, and the check of their answers.
 
+use super::changes;
 use super::operation::{FormError, Scan, check_key};
 use super::result::Page;
-use crate::map::{ProofError, hashes, verify_get, verify_range};
+use crate::map::{ProofError, Tree, entries, hashes, verify_get, verify_range};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::service::Proven;
+use quorate_types::Header;
+use quorate_types::service::{KeyRange, Proven, State, StateError};
+use std::ops::ControlFlow;
 
 /// A query, encoded with borsh.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -49,6 +52,54 @@ impl Query {
         }
         Ok(query)
     }
+
+    /// The answer of the map in this state, with its proof.
+    ///
+    /// # Errors
+    /// When the state cannot be read or is not the one that the tree knows.
+    pub(crate) fn answer(&self, tree: &Tree, state: &dyn State) -> Result<Proven, StateError> {
+        match self {
+            Self::Get { key } => {
+                let entry = entries::get(state, key)?;
+                let value = entry.as_deref().map(entries::decode).transpose()?;
+                let answer = Answer::Value(value.map(|(_, value)| Bytes::copy_from_slice(value)));
+                let proof = tree.prove(state, Some(key), Some(key))?;
+                Ok(Proven { answer: super::encode(&answer), proof })
+            }
+            Self::Scan(scan) => {
+                let page = changes::page(state, scan)?;
+                let proof = prove_page(tree, state, scan, &page)?;
+                Ok(Proven { answer: super::encode(&Answer::Page(page)), proof })
+            }
+        }
+    }
+}
+
+/// Shows the page's entries, the key before the range, and the one after it unless there are
+/// more in the range.
+fn prove_page(
+    tree: &Tree,
+    state: &dyn State,
+    scan: &Scan,
+    page: &Page,
+) -> Result<Bytes, StateError> {
+    let before = tree.last_below(state, &scan.from)?;
+    let after = match (page.entries.last().filter(|_| page.more), &scan.to) {
+        (Some(last), _) => Some(last.key.to_vec()),
+        (None, Some(to)) => first_from(state, to)?,
+        (None, None) => None,
+    };
+    tree.prove(state, before.as_deref(), after.as_deref())
+}
+
+/// The first key from `from` on.
+fn first_from(state: &dyn State, from: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+    let mut first = None;
+    entries::scan(state, KeyRange { from, to: None }, &mut |key, _, _| {
+        first = Some(key.to_vec());
+        ControlFlow::Break(())
+    })?;
+    Ok(first)
 }
 
 /// The answer to `query`, if it is true of the state with this root (★).
@@ -84,6 +135,15 @@ pub fn verify_answer(
         _ => false,
     };
     if is_shown { Ok(answer) } else { Err(ProofError::OtherAnswer) }
+}
+
+/// [`verify_answer`] as a check of answers that a client's session takes.
+///
+/// # Errors
+/// What is wrong with the answer, in words.
+pub fn check_answer(query: &[u8], header: &Header, proven: &Proven) -> Result<(), String> {
+    let query = Query::decode(query).map_err(|error| error.to_string())?;
+    verify_answer(header.state, &query, proven).map(drop).map_err(|error| error.to_string())
 }
 
 fn is_value(value: &[u8], hash: Digest) -> bool {

@@ -4,6 +4,8 @@ use super::fields::{self, AGREED};
 use super::{ConfigError, NodeConfig};
 use quorate_crypto::hash;
 use quorate_engine::{NextFileCheck, UnknownSetting};
+use quorate_ledger::payments::ReleaseService;
+use quorate_payments::Network;
 use quorate_types::{AgreedSettings, CommitteeFile, Versions};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -42,7 +44,7 @@ impl NodeConfig {
     /// # Errors
     /// When the committee file names another digest, or none.
     pub fn check_genesis(&self, text: &str) -> Result<(), ConfigError> {
-        let found = genesis_digest(text);
+        let found = genesis_digest(&self.service, text);
         if self.genesis_digest.as_ref() == Some(&found) {
             return Ok(());
         }
@@ -116,9 +118,14 @@ impl NextFileCheck for HostCheck {
 /// Remedy of who lacks a version.
 pub(crate) const UPGRADE: &str = "install a newer version of the program and start it again";
 
-/// Digest of a genesis file, as a committee file has it.
-pub(crate) fn genesis_digest(text: &str) -> String {
-    hash(text.as_bytes()).to_hex()
+/// Digest of a service's genesis file, as a committee file has it. Of a payment network's file it is
+/// the network's identity, where there is one: addresses may change without changing it.
+pub(crate) fn genesis_digest(service: &str, text: &str) -> String {
+    let network = (service == ReleaseService::NAME).then(|| toml::from_str(text).ok()).flatten();
+    match network.and_then(|file| Network::load(&file).ok()) {
+        Some(network) => hex::encode(network.id().0),
+        None => hash(text.as_bytes()).to_hex(),
+    }
 }
 
 /// Reads a configuration, without what the committee file says. Its paths are as they are written.
@@ -187,11 +194,11 @@ pub(super) fn is_another_genesis(agreed: Option<&str>, found: &str) -> String {
     match agreed {
         Some(agreed) => format!(
             "'genesis_digest' is {agreed}, and the genesis file here has the digest {found}: every \
-             member has the same bytes of it"
+             member has the same one"
         ),
         None => format!(
-            "'genesis_digest' is missing: members of service = \"evm\" agree on their genesis file, and \
-             the one here has the digest {found}"
+            "'genesis_digest' is missing: members of service = \"evm\" or \"payments\" agree on their \
+             genesis file, and the one here has the digest {found}"
         ),
     }
 }

@@ -375,8 +375,9 @@ const NODE: &[Field] = &[
         Kind::Path,
         FieldDefault::Words("none"),
         "The genesis file of the ledger of service = \"evm\", as Ethereum's tools write it, with \
-         `historyBlocks` beside `chainId` for how many blocks keep their transactions. Its digest is what \
-         the committee file says as `genesis_digest`.",
+         `historyBlocks` beside `chainId` for how many blocks keep their transactions; of service = \
+         \"payments\", the payment network's file. Its digest is what the committee file says as \
+         `genesis_digest`.",
     ),
     flag(
         "follow_only",
@@ -670,14 +671,16 @@ const SETTINGS: &[Field] = &[
         "service",
         Kind::Text,
         FieldDefault::OfStruct,
-        "The replicated service: \"evm\", \"kv\", \"ordered-log\" or \"noop\".",
+        "The replicated service: \"evm\", \"kv\", \"ordered-log\", \"noop\" or, for the releases of a payment \
+         network, \"payments\".",
     ),
     field(
         "genesis_digest",
         Kind::Hex,
         FieldDefault::Words("none, as services without a genesis file need"),
         "Digest of the genesis file of service = \"evm\", which each validator names as `genesis`: BLAKE3 of \
-         its bytes, 64 hexadecimal digits. `quorate run` refuses another file, and says what its digest is.",
+         its bytes, 64 hexadecimal digits. Of service = \"payments\": the identity of the payment network. \
+         `quorate run` refuses another file, and says what its digest is.",
     ),
     number(
         "execution_version",

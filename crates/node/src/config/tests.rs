@@ -496,7 +496,7 @@ fn a_committee_file_without_settings_has_the_defaults() {
 #[test]
 fn members_have_the_genesis_file_that_they_agreed_on() {
     let genesis = "{}";
-    let digest = genesis_digest(genesis);
+    let digest = genesis_digest("evm", genesis);
     let agreed = NodeConfig { genesis_digest: Some(digest.clone()), ..config() };
     agreed.check_genesis(genesis).unwrap();
     let refused = agreed.check_genesis("{ }").unwrap_err().to_string();

@@ -4,6 +4,7 @@ mod log;
 
 use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::evidence::Evidence;
+use super::follower::{Follower, FollowerHost, FollowerStatus};
 use super::locks::{Locks, recover};
 use super::mark::{Mark, Start};
 use super::queue::{Leaving, Promise, Queued};
@@ -125,12 +126,19 @@ impl Authority {
         let cut = metrics.cut_counter("too-many-status");
         let status_limiter = ConnectionLimiter::new(status_limits, cut);
         let http = Acceptor::new(http, status_limiter, shares.status);
-        let pages = origin.pages(&kept);
+        let following = config.committee.as_ref().map(|_| Arc::new(FollowerStatus::default()));
+        let pages = origin.pages(&kept, following.clone());
         let (failed, failures) = unbounded();
         let stopping = Arc::new(AtomicBool::new(false));
         let mut threads = Threads { failed, stopping: Arc::clone(&stopping), handles: Vec::new() };
         let next = kept.locks.next();
-        let (stop, releases) = origin.spawn(&mut threads, config, &arrived, kept)?;
+        let (stop, stopped) = bounded(0);
+        let releases = origin.spawn(&mut threads, config, &arrived, kept, stopped.clone())?;
+        if let (Some(committee), Some(status)) = (&config.committee, following) {
+            let follower = Follower::new(&origin.network, origin.me, origin.shard);
+            let host = FollowerHost::new(committee, releases.clone(), stopped, status)?;
+            threads.spawn("releases", move || host.run(follower))?;
+        }
         let server = Server::new(
             tls::listener(&keys.identity)?,
             origin.network.id(),
@@ -270,7 +278,7 @@ impl Origin {
         Ok(kept)
     }
 
-    fn pages(&self, kept: &Kept) -> Pages {
+    fn pages(&self, kept: &Kept, releases: Option<Arc<FollowerStatus>>) -> Pages {
         Pages {
             network: Arc::clone(&self.network),
             authority: self.me.index(),
@@ -279,24 +287,24 @@ impl Origin {
             payers: Arc::clone(&self.payers),
             counts: Arc::clone(&self.counts),
             evidence: Arc::clone(kept.evidence.shown()),
+            releases,
             since: Instant::now(),
         }
     }
 
-    /// Starts checking, machine, log and mark; they end when the sender that is returned is
-    /// dropped.
+    /// Starts checking, machine, log and mark; they end when the other end of `stopped` is dropped.
     fn spawn(
         &self,
         threads: &mut Threads,
         config: &AuthorityConfig,
         arrived: &Receiver<Arrived>,
         kept: Kept,
-    ) -> Result<(Sender<()>, ReleaseFeed), NodeError> {
+        stopped: Receiver<()>,
+    ) -> Result<ReleaseFeed, NodeError> {
         let (checked, checked_in) = bounded(CHECKED_MAX);
         let (events, events_in) = unbounded();
         let (jobs, jobs_in) = unbounded();
         let (queue, queued) = bounded(QUEUED_MAX);
-        let (stop, stopped) = bounded(0);
         let spent = kept.locks.spent();
         let verifier = OrderVerifier::new(Arc::clone(&self.network), self.shard, Arc::clone(spent));
         let checking = Arc::new(Checking {
@@ -331,7 +339,7 @@ impl Origin {
         };
         threads.spawn("machine", move || machine.run(&checked_in, &events_in, &stopped))?;
         let reports = self.spawn_log(threads, kept, events.clone(), queued)?;
-        Ok((stop, ReleaseFeed { events, reports }))
+        Ok(ReleaseFeed { events, reports })
     }
 }
 

@@ -37,6 +37,7 @@ const ANSWERS_MAX: usize = 65_536;
 /// clone.
 #[derive(Clone, Debug)]
 pub struct PayClient {
+    network: Arc<Network>,
     payments: mpsc::Sender<Job>,
     links: Arc<Links>,
 }
@@ -44,7 +45,8 @@ pub struct PayClient {
 /// Job for the driver.
 #[derive(Debug)]
 enum Job {
-    Pay(Arc<Transaction>, Option<Note>, oneshot::Sender<PaymentOutcome>),
+    /// An order for the payer's machine to pay or claim, under the transaction's name.
+    Pay(TxId, PayerEvent, Option<Note>, oneshot::Sender<PaymentOutcome>),
     Ask(ReplicaId, WalletRequest, oneshot::Sender<WalletReply>),
 }
 
@@ -77,7 +79,7 @@ impl PayClient {
         let (payments, payments_in) = mpsc::channel(ANSWERS_MAX);
         let driver = Driver {
             payer: Payer::new(Arc::clone(&network)),
-            network,
+            network: Arc::clone(&network),
             outboxes,
             waiting: BTreeMap::new(),
             notes: BTreeMap::new(),
@@ -85,7 +87,7 @@ impl PayClient {
             began: Instant::now(),
         };
         tokio::spawn(driver.run(payments_in, answers));
-        Ok(Self { payments, links: Arc::new(Links { up, _tasks: tasks }) })
+        Ok(Self { network, payments, links: Arc::new(Links { up, _tasks: tasks }) })
     }
 
     /// Shows a transaction to all authorities until its outcome is known: as long as too few
@@ -107,8 +109,27 @@ impl PayClient {
         transaction: Arc<Transaction>,
         note: Option<Note>,
     ) -> PaymentOutcome {
+        let tx = transaction.id(self.network.id());
+        self.order(tx, PayerEvent::Pay(transaction), note).await
+    }
+
+    /// As [`PayClient::pay_recorded`], of a transaction that the release of its inputs was decided
+    /// for: authorities that did not hear of that yet are asked again.
+    ///
+    /// # Panics
+    /// When the runtime is shutting down.
+    pub async fn claim_recorded(
+        &self,
+        transaction: Arc<Transaction>,
+        note: Note,
+    ) -> PaymentOutcome {
+        let tx = transaction.id(self.network.id());
+        self.order(tx, PayerEvent::Claim(transaction), Some(note)).await
+    }
+
+    async fn order(&self, tx: TxId, event: PayerEvent, note: Option<Note>) -> PaymentOutcome {
         let (done, outcome) = oneshot::channel();
-        self.send(Job::Pay(transaction, note, done)).await;
+        self.send(Job::Pay(tx, event, note, done)).await;
         outcome.await.expect("the driver answers or lives on")
     }
 
@@ -254,7 +275,7 @@ impl Driver {
             let wake = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(3_600));
             tokio::select! {
                 job = jobs.recv() => match job {
-                    Some(Job::Pay(transaction, note, done)) => self.begin(transaction, note, done),
+                    Some(Job::Pay(tx, event, note, done)) => self.begin(tx, event, note, done),
                     Some(Job::Ask(to, request, done)) => {
                         self.requests.ask(&self.outboxes, to, request, done);
                     }
@@ -284,19 +305,17 @@ impl Driver {
 
     fn begin(
         &mut self,
-        transaction: Arc<Transaction>,
+        tx: TxId,
+        event: PayerEvent,
         note: Option<Note>,
         done: oneshot::Sender<PaymentOutcome>,
     ) {
-        let tx = transaction.id(self.network.id());
         if let Some(note) = note {
             self.notes.insert(tx, note);
         }
-        let others = self.waiting.entry(tx).or_default();
-        others.push(done);
-        if others.len() == 1 {
-            self.payer.handle(self.now(), PayerEvent::Pay(transaction));
-        }
+        self.waiting.entry(tx).or_default().push(done);
+        // One that is under way is not begun twice.
+        self.payer.handle(self.now(), event);
     }
 
     async fn apply_effects(&mut self) {

@@ -19,6 +19,10 @@ pub struct AuthorityConfig {
     /// A file with the passphrase of a sealed key file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passphrase_file: Option<PathBuf>,
+    /// The file of the committee that orders releases of locked coins; hand-overs of later epochs
+    /// in the folder `epochs` beside it. Absent: nothing is released here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committee: Option<PathBuf>,
     /// Index of the shard, from 0.
     #[serde(default)]
     pub shard: u16,
@@ -158,8 +162,9 @@ impl AuthorityConfig {
         for part in [&mut config.network, &mut config.key, &mut config.data_dir] {
             *part = folder.join(&*part);
         }
-        let optional = [&mut config.passphrase_file, &mut config.tls_cert, &mut config.tls_key];
-        for file in optional.into_iter().flatten() {
+        let files = [&mut config.passphrase_file, &mut config.committee];
+        let certificate = [&mut config.tls_cert, &mut config.tls_key];
+        for file in files.into_iter().chain(certificate).flatten() {
             *file = folder.join(&*file);
         }
         config.check(path)?;

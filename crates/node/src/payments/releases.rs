@@ -71,13 +71,17 @@ pub struct ReleaseFeed {
 impl ReleaseFeed {
     /// Has coins frozen, and reported: again, where they were before.
     pub fn freeze(&self, coins: Vec<OutputId>) {
-        // Fails only when the authority stops.
-        let _ = self.events.send(AuthorityEvent::Freeze(coins));
+        self.execute(AuthorityEvent::Freeze(coins));
     }
 
     /// Has decisions followed: their transactions are voted for from now on, whatever is locked.
     pub fn decided(&self, decided: Decided) {
-        let _ = self.events.send(AuthorityEvent::Decided(decided));
+        self.execute(AuthorityEvent::Decided(decided));
+    }
+
+    pub(super) fn execute(&self, event: AuthorityEvent) {
+        // Fails only when the authority stops.
+        let _ = self.events.send(event);
     }
 
     /// Reports to have ordered: each after its freeze is durable. Ends with the authority.

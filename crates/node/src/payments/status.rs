@@ -2,6 +2,7 @@
 //! HTTP.
 
 use super::evidence::Shown;
+use super::follower::{FollowerStatus, ReleaseStatus};
 use super::server::Payers;
 use crate::connections::Acceptor;
 use crate::http_server::{self, DoorRules};
@@ -68,6 +69,7 @@ pub(super) struct Pages {
     pub(super) payers: Arc<Payers>,
     pub(super) counts: Arc<Counts>,
     pub(super) evidence: Shown,
+    pub(super) releases: Option<Arc<FollowerStatus>>,
     pub(super) since: Instant,
 }
 
@@ -100,6 +102,8 @@ pub struct AuthorityStatus {
     pub refused_locked: u64,
     /// Number of connected payers.
     pub payers: usize,
+    /// Progress along the order of releases, where a committee is configured.
+    pub releases: Option<ReleaseStatus>,
     /// Seconds since the start.
     pub uptime_s: u64,
     /// Resident memory of the process in MiB.
@@ -125,6 +129,7 @@ impl Pages {
             refused_invalid: self.counts.refused_for("invalid"),
             refused_locked: self.counts.refused_for("locked"),
             payers: self.payers.count(),
+            releases: self.releases.as_deref().map(FollowerStatus::show),
             uptime_s: self.since.elapsed().as_secs(),
             rss_mb: process.resident_bytes.map(|bytes| bytes >> 20),
             cpu_seconds: process.cpu_seconds,

@@ -1,11 +1,17 @@
 //! Writes the files of a payment network: `network.toml`, a folder for each authority with its key
-//! and a configuration for each shard, and the issuer's key.
+//! and a configuration for each shard, and the issuer's key; with a validator for each beside it,
+//! if a committee is to order releases.
 
 use super::mark::Mark;
-use super::{AuthorityConfig, read_network};
-use crate::NodeError;
-use crate::testnet::{TestnetError, claim, make_folder, system_random, write, write_keys};
+use super::{AuthorityConfig, ReleaseCommittee, read_network};
+use crate::testnet::{
+    Layout, NETWORK, Testnet, TestnetError, TestnetPlan, claim, make_folder, system_random, write,
+    write_keys,
+};
+use crate::{ClientPolicy, NodeError};
 use quorate_crypto::{Dealing, KeyFile, SchemeKind};
+use quorate_engine::Settings;
+use quorate_ledger::payments::ReleaseService;
 use quorate_payments::{AuthorityEntry, Endowment, Network, NetworkFile, PayScheme};
 use quorate_storage::Durability;
 use quorate_types::{Epoch, Groups, Weights, deal_keys};
@@ -32,6 +38,10 @@ pub struct PayTestnetPlan {
     pub durability: Durability,
     /// Outputs that exist from the beginning.
     pub genesis: Vec<Endowment>,
+    /// Settings of a committee that orders releases, a validator beside each authority, if there is
+    /// to be one. Validator `i` listens on the port after all that authorities have plus `i`, and
+    /// serves HTTP that many ports above the last of those.
+    pub committee: Option<Settings>,
 }
 
 impl Default for PayTestnetPlan {
@@ -45,6 +55,7 @@ impl Default for PayTestnetPlan {
             base_port: 7_400,
             durability: Durability::Fsync,
             genesis: Vec::new(),
+            committee: None,
         }
     }
 }
@@ -62,6 +73,8 @@ pub struct PayTestnet {
     pub configs: Vec<Vec<PathBuf>>,
     /// The HTTP addresses likewise.
     pub http: Vec<Vec<String>>,
+    /// Committee that orders releases, where there is one.
+    pub committee: Option<Testnet>,
 }
 
 impl PayTestnet {
@@ -106,10 +119,14 @@ impl PayTestnet {
             genesis: plan.genesis.clone(),
             authorities,
         };
-        let network = directory.join("network.toml");
-        write(&network, &network_text(&file))?;
+        let network = directory.join(NETWORK);
+        let text = network_text(&file);
+        write(&network, &text)?;
         mark_new_keys(&network, &configs)?;
-        Ok(Self { network, issuer: issuer_folder.join("key.toml"), configs, http, directory })
+        let committee = plan.validators(text);
+        let committee = committee.map(|plan| Testnet::create_in(&directory, &plan)).transpose()?;
+        let issuer = issuer_folder.join("key.toml");
+        Ok(Self { network, issuer, configs, http, committee, directory })
     }
 }
 
@@ -133,7 +150,8 @@ impl PayTestnetPlan {
         }
         let shards_max = usize::from(Network::SHARDS_MAX);
         let (members, shards) = (usize::from(self.authorities), usize::from(self.shards));
-        let ports = 2 * members * shards.clamp(1, shards_max);
+        let validators = if self.committee.is_some() { members } else { 0 };
+        let ports = 2 * (members * shards.clamp(1, shards_max) + validators);
         let last = usize::from(self.base_port) + ports - 1;
         if self.base_port == 0 || last > usize::from(u16::MAX) {
             let (base, highest) =
@@ -141,6 +159,25 @@ impl PayTestnetPlan {
             return Err(TestnetError::Ports { members, learners: 0, base, last, highest });
         }
         Ok(())
+    }
+
+    /// The committee behind the authorities, as they are: as many members, with keys of their own.
+    fn validators(&self, network: String) -> Option<TestnetPlan> {
+        let settings = self.committee.clone()?;
+        let ports = 2 * self.authorities * self.shards;
+        Some(TestnetPlan {
+            name: format!("{}, releases", self.name),
+            members: self.authorities.into(),
+            host: self.host.clone(),
+            base_port: self.base_port + ports,
+            durability: self.durability,
+            service: ReleaseService::NAME.into(),
+            genesis: Some(network),
+            layout: Layout::BesideAuthorities,
+            clients: ClientPolicy::Service,
+            settings: Settings { execution_certificates: true, ..settings },
+            ..TestnetPlan::default()
+        })
     }
 
     fn deal(&self) -> Result<Option<Dealing>, TestnetError> {
@@ -172,7 +209,10 @@ impl PayTestnetPlan {
             self.http(index, shard),
             self.durability
         );
-        toml::from_str(&text).expect("a whole configuration")
+        let committee =
+            self.committee.as_ref().map(|_| Path::new("..").join(ReleaseCommittee::FILE));
+        let config = toml::from_str(&text).expect("a whole configuration");
+        AuthorityConfig { committee, ..config }
     }
 
     fn address(&self, index: u16, shard: u16) -> String {
@@ -197,3 +237,6 @@ fn network_text(file: &NetworkFile) -> String {
          # without changing it.\n{content}"
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -264,3 +264,71 @@ fn answers_for_nothing_that_is_under_way_are_ignored() {
     scene.payer.handle(Time(0), PayerEvent::Counted(id, counted));
     assert!(scene.payer.poll().is_none());
 }
+
+/// Nothing follows from an authority that awaits a decision: it is asked again.
+#[test]
+fn a_payment_under_release_waits_for_the_decision() {
+    let mut scene = Scene::sent();
+    let input = scene.tx.locks()[0];
+    for from in 0..4 {
+        scene.answer(from, Verdict::Undecided { input });
+        assert_eq!(scene.outcome(), None);
+    }
+    scene.payer.handle_timeout(Time(500_000));
+    assert_eq!(scene.asked(), [0, 1, 2, 3]);
+    for from in 0..3 {
+        scene.vote(from);
+    }
+    scene.count();
+    assert!(matches!(scene.outcome(), Some(PaymentOutcome::Certified(_))));
+}
+
+#[test]
+fn a_release_ends_a_payment_when_an_honest_authority_says_how() {
+    let mut scene = Scene::sent();
+    let (input, other) = (scene.tx.locks()[0], scene.conflict().id);
+    scene.answer(0, Verdict::Released { input, decision: Decision::Spend(other) });
+    scene.answer(3, Verdict::Released { input, decision: Decision::Refund });
+    assert_eq!(scene.outcome(), None, "one of them lies, and perhaps both");
+    scene.answer(1, Verdict::Released { input, decision: Decision::Refund });
+    assert_eq!(scene.outcome(), Some(PaymentOutcome::Released(input, Decision::Refund)));
+}
+
+/// Authorities that have not followed a decision yet say what they are locked for, as before it.
+#[test]
+fn what_was_decided_for_waits_for_those_that_are_locked_for_another() {
+    let Scene { testnet, tx, .. } = Scene::new(PayScheme::Plain);
+    let mut scene = Scene { payer: Payer::new(Arc::clone(&testnet.network)), testnet, tx };
+    let tx = Arc::clone(&scene.tx);
+    scene.payer.handle(Time(0), PayerEvent::Claim(tx));
+    assert!(matches!(scene.payer.poll(), Some(PayerEffect::Store(_))));
+    let tx = scene.id();
+    scene.payer.handle(Time(0), PayerEvent::Stored(tx));
+    assert_eq!(scene.asked(), [0, 1, 2, 3]);
+    for from in 1..4 {
+        let first = scene.conflict();
+        scene.locked(from, Some(first));
+        assert_eq!(scene.outcome(), None);
+    }
+    scene.payer.handle_timeout(Time(500_000));
+    assert_eq!(scene.asked(), [0, 1, 2, 3]);
+    for from in 1..4 {
+        scene.vote(from);
+    }
+    scene.count();
+    assert!(matches!(scene.outcome(), Some(PaymentOutcome::Certified(_))));
+}
+
+#[test]
+fn a_payment_under_way_is_claimed_from_the_decision_on() {
+    let mut scene = Scene::sent();
+    scene.vote(0);
+    let tx = Arc::clone(&scene.tx);
+    scene.payer.handle(Time(0), PayerEvent::Claim(tx));
+    assert_eq!((scene.asked(), scene.payer.under_way()), (vec![], 1));
+    for from in [1, 2] {
+        let first = scene.conflict();
+        scene.locked(from, Some(first));
+        assert_eq!(scene.outcome(), None);
+    }
+}

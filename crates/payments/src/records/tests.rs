@@ -1,4 +1,5 @@
 use super::*;
+use crate::release::Decision;
 use crate::testing::{ALICE, BOB, ISSUER, MALLORY, TestNetwork, key, to};
 use crate::{AuthorityEvent, Verdict};
 use quorate_crypto::hash;
@@ -119,19 +120,26 @@ fn messages_are_encoded_so() {
 }
 
 /// A coin that went to a transaction by a release: those who were locked for nothing voted for it
-/// too, and say so to a wallet that was made again.
+/// too, and their lock says nothing of it.
 #[test]
-fn a_coin_that_a_release_decided_is_not_free() {
+fn a_coin_that_was_released_is_not_free() {
     let testnet = TestNetwork::new();
     let coin = testnet.endowed(MALLORY)[0].clone();
     let paid = testnet.spend(MALLORY, std::slice::from_ref(&coin), &[to(BOB, 5)]);
     let tx = paid.id(testnet.network.id());
-    let mut hosts = testnet.hosts();
-    hosts.truncate(1);
-    hosts[0].execute(AuthorityEvent::Freeze(vec![coin.id]));
-    hosts[0].execute(AuthorityEvent::Decided(vec![(coin.id, Decision::Spend(tx))]));
-    assert!(matches!(hosts[0].verdict(&paid), Verdict::Vote(_)));
+    let mut host = testnet.hosts().remove(0);
+    host.execute(AuthorityEvent::Freeze(vec![coin.id]));
+    host.execute(AuthorityEvent::Decided(vec![(coin.id, Decision::Spend(tx))]));
+    assert!(matches!(host.verdict(&paid), Verdict::Vote(_)));
     let read = |_| -> Result<Option<Core>, LookupFailed> { Ok(None) };
-    let said = CoinStatus::of(coin.id, &hosts[0].spent, key(MALLORY), read);
-    assert_eq!(said, Ok(CoinStatus::Locked { tx, core: None }));
+    let said = CoinStatus::of(coin.id, &host.spent, key(MALLORY), read);
+    assert_eq!(said, Ok(CoinStatus::Frozen));
+    let replica = quorate_types::ReplicaId;
+    let (free, frozen) = (CoinStatus::Free, CoinStatus::Frozen);
+    let agreed = |said: &[(ReplicaId, &CoinStatus)]| {
+        CoinStatus::agreed(&testnet.network, key(MALLORY), coin.id, said)
+    };
+    assert_eq!(agreed(&[(replica(0), &free), (replica(1), &free), (replica(2), &frozen)]), None);
+    let both = [(replica(0), &free), (replica(1), &frozen), (replica(2), &frozen)];
+    assert_eq!(agreed(&both), Some(CoinStatus::Frozen), "an honest one is among them");
 }

@@ -1,19 +1,11 @@
 //! The committee that orders releases: one order of steps, executed by the production rules.
 
 use quorate_crypto::IdentityKey;
-use quorate_payments::release::{Decided, MemoryDocket, ReleaseStep, Releases, Standing};
-use quorate_payments::release::{Docket, Known};
+use quorate_payments::release::{
+    Decided, Docket, Known, MemoryDocket, Ordered, ReleaseStep, Releases, Standing,
+};
 use quorate_payments::{Network, OutputId, TxId};
 use std::collections::BTreeMap;
-
-/// Change that a step made, as all authorities learn of it.
-#[derive(Clone, Debug)]
-pub(super) enum Ordered {
-    /// These coins are frozen from here on.
-    Freeze(Vec<OutputId>),
-    /// These coins' releases ended.
-    Decided(Decided),
-}
 
 /// A committee that is always there and always right: what makes it so is another swarm's matter.
 #[derive(Debug)]
@@ -39,11 +31,12 @@ impl Committee {
         let decided = result.ok()?;
         if let ReleaseStep::Freeze(freeze) = &step {
             let new = freeze.coins.iter().filter(|coin| !self.frozen.contains_key(&coin.id));
-            let new: Vec<_> = new.map(|coin| (coin.id, coin.output.owner)).collect();
-            if !new.is_empty() {
-                self.ordered.push(Ordered::Freeze(new.iter().map(|(coin, _)| *coin).collect()));
+            let coins: Vec<OutputId> = new.map(|coin| coin.id).collect();
+            let owner = freeze.coins[0].output.owner;
+            self.frozen.extend(coins.iter().map(|coin| (*coin, owner)));
+            if !coins.is_empty() {
+                self.ordered.push(Ordered::Freeze { owner, coins });
             }
-            self.frozen.extend(new);
         }
         if !decided.is_empty() {
             self.ordered.push(Ordered::Decided(decided.clone()));

@@ -6,12 +6,10 @@ use crate::tree::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Items that may be unused, each with its reason.
-const ALLOWED: [(&str, &str); 6] = [
+const ALLOWED: [(&str, &str); 4] = [
     ("assert_noticed", "for the tests of every crate"),
     ("CHAINED", "for the tests of every crate"),
     ("WINDOWED", "for the tests of every crate"),
-    ("by_owner", "wallets do not ask for releases yet"),
-    ("refund", "nor take what was released"),
     ("rejections", "a test of real sockets waits for what it counts"),
 ];
 

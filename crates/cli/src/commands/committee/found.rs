@@ -34,7 +34,7 @@ pub(super) struct Options {
     /// The committee file that founded the old network
     #[arg(long, value_name = "GENESIS")]
     committee: PathBuf,
-    /// The genesis file of service = "evm"
+    /// The genesis file, if the service has one
     #[arg(long, value_name = "FILE")]
     genesis: Option<PathBuf>,
     /// Entries of the new members, one a file, in their order

@@ -64,23 +64,31 @@ pub(super) fn describe_balance(wallet: &Wallet) -> Vec<String> {
     let frozen = wallet.frozen().into_iter().map(|(payment, value)| {
         format!(
             "{value} frozen: another transaction of this key took a coin of payment {payment}. \
-             Was a copy of this wallet used?"
+             Was a copy of this wallet used? `quorate pay release {payment}` says what can be had back"
         )
     });
     lines.extend(frozen);
     if balance.unasked > 0 {
         lines.push(format!(
-            "{} in coins whose state is asked for before the next payment, since the wallet was made again",
+            "{} in coins whose state is asked for before the next payment: the wallet was made again, or they \
+             came by a release",
             balance.unasked
         ));
     }
     let stuck = wallet.stuck().into_iter().map(|(transaction, value)| {
         format!(
             "{value} stuck: authorities locked a coin for transaction {transaction} of this key, \
-             which this wallet does not have. If it was finished, they are spent"
+             which this wallet does not have. If it was finished, they are spent; \
+             `quorate pay release {transaction}` finds out"
         )
     });
     lines.extend(stuck);
+    if balance.releasing > 0 {
+        lines.push(format!(
+            "{} under release: `quorate pay release --all` waits for what is decided",
+            balance.releasing
+        ));
+    }
     lines
 }
 

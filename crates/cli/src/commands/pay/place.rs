@@ -4,8 +4,10 @@ use crate::failure::Failure;
 use crate::passphrase;
 use clap::Args;
 use quorate_crypto::{IdentityKey, IdentitySecret, StoredKeys};
-use quorate_gateway::wallet::{PaymentFileError, Wallet, WalletError};
-use quorate_node::payments::read_network;
+use quorate_gateway::wallet::{
+    OrderingError, PaymentFileError, ReleaseCommitteeFile, ReleaseOrdering, Wallet, WalletError,
+};
+use quorate_node::payments::{ReleaseCommittee, read_network};
 use quorate_payments::Network;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,15 @@ pub(super) struct NetworkPlace {
     /// The network file; by default network.toml in the wallet's folder, or else beside that folder
     #[arg(long, value_name = "FILE")]
     network: Option<PathBuf>,
+}
+
+/// Path of the file of the committee that orders releases.
+#[derive(Debug, Args)]
+pub(super) struct CommitteePlace {
+    /// The file of the committee that orders releases of locked coins; by default committee.toml
+    /// beside the network file, if it is there
+    #[arg(long, value_name = "FILE")]
+    committee: Option<PathBuf>,
 }
 
 /// Paths of a wallet and its network, and the passphrase of its key.
@@ -66,11 +77,31 @@ impl Folder {
 impl NetworkPlace {
     /// The network file that was named, or one at a wallet's folder.
     pub(super) fn load(&self, folder: &Path) -> Result<Arc<Network>, Failure> {
-        let path = match &self.network {
-            Some(path) => path.clone(),
-            None => beside(folder)?,
+        read_network(&self.path(folder)?).map(Arc::new).map_err(Failure::usage)
+    }
+
+    fn path(&self, folder: &Path) -> Result<PathBuf, Failure> {
+        self.network.clone().map_or_else(|| beside(folder), Ok)
+    }
+}
+
+impl CommitteePlace {
+    /// The committee in the file that was named, or in one beside the network file; `None` where
+    /// there is none. Nobody is connected to yet.
+    pub(super) fn find(&self, place: &Place) -> Result<Option<Arc<dyn ReleaseOrdering>>, Failure> {
+        let path = match &self.committee {
+            Some(path) if path.is_file() => path.clone(),
+            Some(path) => {
+                return Err(Failure::usage(format!(
+                    "there is no committee file {}",
+                    path.display()
+                )));
+            }
+            None => place.network.path(place.folder.path())?.with_file_name(ReleaseCommittee::FILE),
         };
-        read_network(&path).map(Arc::new).map_err(Failure::usage)
+        let found: Option<Arc<dyn ReleaseOrdering>> =
+            if path.is_file() { Some(Arc::new(ReleaseCommitteeFile::new(path))) } else { None };
+        Ok(found)
     }
 }
 
@@ -118,6 +149,8 @@ pub(super) fn explain(error: WalletError) -> Failure {
         | WalletError::TooLittle { .. }
         | WalletError::TooManyCoins { .. }
         | WalletError::NothingToConsolidate
+        | WalletError::NothingLocked(_)
+        | WalletError::Release(OrderingError::Refused(_) | OrderingError::Unanswered(_))
         | WalletError::Receipt(_)
         | WalletError::NotMine { .. }
         | WalletError::Invalid(_) => Failure::run(error),

@@ -1,8 +1,8 @@
 //! `quorate pay backup` and `restore`: wallets that survive their disks.
 
 use super::history::describe_balance;
-use super::place::{Place, explain, key_file, wallet_file};
-use super::send::{Timeout, block_on};
+use super::place::{CommitteePlace, Place, explain, key_file, wallet_file};
+use super::send::{Timeout, block_on, follow_releases};
 use crate::failure::{CommandResult, Failure};
 use crate::{output, secret};
 use clap::Args;
@@ -39,7 +39,8 @@ pub(super) struct BackupOptions {
 /// It begins with the backup, or else with what can be read of the file that is there, and takes in
 /// what the authorities keep: every payment and receipt that proves itself. Payments that were not
 /// finished are sent again, the same bytes. Then a quorum is asked for the state of each coin;
-/// nothing is paid before. The former file stays, under another name.
+/// nothing is paid before. Releases that were asked for go on, where a committee is known. The
+/// former file stays, under another name.
 ///
 /// Exit code 1: too few authorities answered; the command again goes on from there.
 #[derive(Debug, Args)]
@@ -51,6 +52,8 @@ pub(super) struct Restore {
     file: Option<PathBuf>,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    committee: CommitteePlace,
     #[command(flatten)]
     timeout: Timeout,
     /// Print the result as JSON
@@ -97,15 +100,17 @@ impl Restore {
             put_key(folder, key)?;
         }
         let network = self.place.network()?;
+        let committee = self.committee.find(&self.place)?;
         let secret = self.place.secret()?;
         let book = wallet_file(folder);
         let former = Wallet::restore(&book, &secret, backup.as_ref()).map_err(explain)?;
         let wallet = Wallet::open(&book, network, secret).map_err(explain)?;
         let (recovery, (balance, lines)) = block_on(async {
-            let service = PaymentService::connect(wallet).map_err(Failure::run)?;
+            let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
             let within = self.timeout.duration();
             let recovery = service.recover(within).await.map_err(explain)?;
             service.store_receipts(within).await.map_err(explain)?;
+            follow_releases(&service, within).await;
             let look = |wallet: &mut Wallet| (wallet.balance(), describe_balance(wallet));
             Ok((recovery, service.with(look)))
         })?;

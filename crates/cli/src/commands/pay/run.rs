@@ -17,6 +17,9 @@ use std::path::PathBuf;
 /// It logs to standard error, and serves status, metrics and evidence of double spends over HTTP at
 /// the address in its configuration. It may be killed at any time: what it voted for is on disk.
 ///
+/// Where its configuration names a `committee`, it follows the order in which that releases locked
+/// coins; payments go on while the committee cannot be reached.
+///
 /// It exits with 3 when its locks are fewer than it had, or it is not told that there never were
 /// any: it would vote twice for one coin, and must not start again under its keys. And with 4 when
 /// its disk failed.

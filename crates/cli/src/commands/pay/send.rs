@@ -1,6 +1,6 @@
 //! `quorate pay send`, `issue`, `redeem`, `consolidate` and `retry`: what asks the authorities.
 
-use super::place::{Place, explain, explain_paper};
+use super::place::{CommitteePlace, Place, explain, explain_paper};
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use clap::Args;
@@ -9,6 +9,7 @@ use quorate_gateway::wallet::{
     Order, PaymentRequest, PaymentService, PaymentView, Purpose, Wallet,
 };
 use quorate_node::proof_file::ProofFile as _;
+use quorate_payments::TxId;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,8 @@ pub(super) struct Retry {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
+    committee: CommitteePlace,
+    #[command(flatten)]
     timeout: Timeout,
     /// Print the result as JSON
     #[arg(long)]
@@ -108,6 +111,8 @@ pub(super) struct Timeout {
 struct Asking {
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    committee: CommitteePlace,
     #[command(flatten)]
     timeout: Timeout,
     /// Name of your own for this payment: a command with the same name and content again is the
@@ -167,8 +172,9 @@ impl Asking {
     }
 
     fn apply(&self, wallet: Wallet, order: Order) -> CommandResult {
+        let committee = self.committee.find(&self.place)?;
         let view = block_on(async {
-            let service = PaymentService::connect(wallet).map_err(Failure::run)?;
+            let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
             let paying = service.pay(order, self.key.clone(), self.timeout.duration());
             let payment = paying.await.map_err(explain)?;
             Ok(service.with(|wallet| wallet.view(&payment)))
@@ -213,19 +219,32 @@ impl Retry {
     }
 
     async fn settle_all(&self, wallet: Wallet) -> Result<Vec<PaymentView>, Failure> {
-        let service: Arc<PaymentService> = PaymentService::connect(wallet).map_err(Failure::run)?;
-        let mut views = Vec::new();
+        let committee = self.committee.find(&self.place)?;
+        let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
+        let mut settled = Vec::new();
         let within = self.timeout.duration();
         let deadline = tokio::time::Instant::now() + within;
         for payment in service.resume().map_err(explain)? {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            let settled = service.settle(payment, left).await.map_err(explain)?;
-            views.push(service.with(|wallet| wallet.view(&settled)));
+            settled.push(service.finish(payment, left).await.map_err(explain)?.id);
         }
         // Of a wallet that was made again: what it still has to ask for.
         service.recover(within).await.map_err(explain)?;
         service.store_receipts(within).await.map_err(explain)?;
-        Ok(views)
+        follow_releases(&service, within).await;
+        let view = |wallet: &mut Wallet| -> Result<Vec<PaymentView>, Failure> {
+            let view = |id: &TxId| wallet.payment(*id).map(|payment| wallet.view(payment));
+            settled.iter().map(view).collect::<Result<_, _>>().map_err(explain)
+        };
+        service.with(view)
+    }
+}
+
+/// Goes on with releases that were asked for. The command is about something else: where that takes
+/// longer, it says so.
+pub(super) async fn follow_releases(service: &Arc<PaymentService>, within: Duration) {
+    if let Err(error) = service.follow_releases(within).await {
+        eprintln!("warning: {error}");
     }
 }
 
@@ -244,7 +263,7 @@ fn write_papers(
     let named = |what: &str| folder.join(format!("{what}-{}.json", &view.id[..16]));
     let (path, text) = match (&view.receipt, &view.evidence) {
         // To itself a wallet needs no receipt.
-        (Some(_), _) if view.kind == "consolidate" => return Ok(None),
+        (Some(_), _) if matches!(view.kind, "consolidate" | "refund") => return Ok(None),
         (Some(paper), _) => {
             (receipt.map_or_else(|| named("receipt"), Path::to_owned), paper.to_text())
         }
@@ -268,6 +287,7 @@ fn describe(view: &PaymentView, file: Option<&Path>) -> String {
     let mut text = match view.kind {
         "redeem" => format!("{} burnt; it is final", view.value),
         "consolidate" => format!("{} are in one coin now", view.value),
+        "refund" => format!("{} came back by a release", view.value),
         "issue" => format!("{} made for {}; it is final", view.value, view.payee),
         _ => format!("{} paid to {}; it is final", view.value, view.payee),
     };
@@ -297,11 +317,27 @@ fn conclude(view: &PaymentView, file: Option<&Path>) -> CommandResult {
             view.id,
             view.reason.as_deref().unwrap_or("a coin of it was released otherwise")
         ))),
+        "releasing" => Err(Failure::run(format!(
+            "payment {} lost against another transaction of this key. Was a copy of this wallet used? Neither can \
+             have its coins any more, and their release is asked for: `quorate pay release --all` goes on with it.{}",
+            view.id,
+            evidence(file)
+        ))),
+        "refunded" => Err(Failure::run(format!(
+            "payment {} lost against another transaction of this key, and its coins came back by a release. Was a \
+             copy of this wallet used? A new payment is needed.{}",
+            view.id,
+            evidence(file)
+        ))),
         _ => Err(Failure::run(format!(
             "payment {} is a double spend: another transaction of this key took one of its coins. Its coins are \
-             frozen. Was a copy of this wallet used?{}",
+             frozen, and `quorate pay release` says what can be had of them. Was a copy of this wallet used?{}",
             view.id,
-            file.map(|path| format!(" Evidence: {}", path.display())).unwrap_or_default()
+            evidence(file)
         ))),
     }
+}
+
+fn evidence(file: Option<&Path>) -> String {
+    file.map(|path| format!(" Evidence: {}", path.display())).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! `quorate pay serve`: a wallet over HTTP.
 
-use super::place::{Place, explain};
+use super::place::{CommitteePlace, Place, explain};
 use crate::commands::is_loopback;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
@@ -21,6 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
+/// Time within which a payment that was sent again at the start is known to have lost.
+const FINISH_WITHIN: Duration = Duration::from_secs(3_600);
+
 /// Serve a wallet over HTTP, for tills and shops.
 ///
 /// Whoever shows a token does what it is for: `quorate pay token` makes them. Plain HTTP is for the
@@ -30,12 +33,16 @@ use tokio::net::TcpListener;
 ///
 /// Whoever has a receipt brings it without a token, where it pays an open request of this wallet.
 ///
-/// Payments that are not finished are sent again at the start. It may be killed at any time.
+/// Payments that are not finished are sent again at the start. Coins that neither a payment nor
+/// another can have are released, where a committee that orders releases is known. It may be killed
+/// at any time.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate pay serve -w shop --tokens-file tokens.toml")]
 pub(super) struct Serve {
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    committee: CommitteePlace,
     /// Address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7500")]
     listen: String,
@@ -138,9 +145,19 @@ impl Serve {
         let failed = |error| Failure::run(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(&self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?.to_string();
-        let service = PaymentService::connect(wallet).map_err(Failure::run)?;
-        let unfinished = service.resume().map_err(explain)?.len();
+        let committee = self.committee.find(&self.place)?;
+        let is_released = committee.is_some();
+        let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
+        let unfinished = service.resume().map_err(explain)?;
         let timeout = Duration::from_secs(self.timeout);
+        if is_released {
+            for payment in &unfinished {
+                let (service, payment) = (Arc::clone(&service), *payment);
+                tokio::spawn(async move { service.finish(payment, FINISH_WITHIN).await });
+            }
+            tokio::spawn(Arc::clone(&service).follow_releases_for_ever(timeout));
+        }
+        let unfinished = unfinished.len();
         tokio::spawn(Arc::clone(&service).recover_at_last(timeout));
         let pages = router(service, users.clone(), web_pages, timeout, limits);
         if self.json {

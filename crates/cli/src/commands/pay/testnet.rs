@@ -3,7 +3,8 @@
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
-use quorate_node::payments::{PayTestnet, PayTestnetPlan};
+use quorate_engine::{ProtocolKind, Settings};
+use quorate_node::payments::{PayTestnet, PayTestnetPlan, ReleaseCommittee};
 use quorate_payments::{Endowment, PayScheme};
 use quorate_storage::Durability;
 use serde_json::json;
@@ -14,7 +15,8 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  \
     quorate pay testnet net                        four authorities, ports 7400 to 7407\n  \
     quorate pay testnet net --scheme merkle --shards 2\n  \
-    quorate pay testnet net --genesis KEY=1000     somebody begins with 1000 units")]
+    quorate pay testnet net --genesis KEY=1000     somebody begins with 1000 units\n  \
+    quorate pay testnet net --committee            with validators that order releases, to port 7415")]
 pub(crate) struct Options {
     /// New folder for the network file, the issuer's key, and a folder for each authority
     directory: PathBuf,
@@ -35,6 +37,12 @@ pub(crate) struct Options {
     /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
+    /// Write a validator beside each authority as well: a committee under PROTOCOL, jolteon by
+    /// default, that orders the release of coins that their payments left locked. It takes two more
+    /// ports for each authority
+    #[arg(long, value_name = "PROTOCOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "jolteon")]
+    committee: Option<ProtocolKind>,
     /// Coins that the network begins with: a wallet's address and units, as in KEY=1000
     #[arg(long, value_name = "KEY=UNITS", value_parser = endowment)]
     genesis: Vec<Endowment>,
@@ -58,6 +66,7 @@ impl Options {
             base_port: self.base_port,
             durability: self.durability,
             genesis: self.genesis.clone(),
+            committee: self.committee.map(|protocol| Settings { protocol, ..Settings::default() }),
             ..PayTestnetPlan::default()
         };
         let testnet = PayTestnet::create(&self.directory, &plan).map_err(Failure::usage)?;
@@ -68,6 +77,8 @@ impl Options {
                 "issuer": testnet.issuer,
                 "configs": testnet.configs,
                 "http": testnet.http,
+                "committee": testnet.committee.as_ref().map(|committee| &committee.committee),
+                "validators": testnet.committee.as_ref().map(|committee| &committee.configs),
             }));
         } else {
             output::line(&self.describe());
@@ -88,8 +99,20 @@ impl Options {
                 ));
             }
         }
+        if let Some(protocol) = self.committee {
+            text.push_str(&format!(
+                "\nand the committee that orders releases ({protocol}), each in one of its own:\n\n"
+            ));
+            for authority in 0..n {
+                text.push_str(&format!(
+                    "  {quorate} run --config {place}/authority-{authority}/validator/config.toml\n"
+                ));
+            }
+        }
+        let committee = format!(" and {place}/{}", ReleaseCommittee::FILE);
         text.push_str(&format!(
-            "\nWallets need {place}/network.toml; the issuer's key is {place}/issuer/key.toml."
+            "\nWallets need {place}/network.toml{}; the issuer's key is {place}/issuer/key.toml.",
+            self.committee.map_or("", |_| &committee)
         ));
         text
     }

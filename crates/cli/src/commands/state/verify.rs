@@ -4,7 +4,6 @@ use super::{Look, fail, print};
 use crate::failure::{CommandResult, Failure};
 use clap::Args;
 use quorate_lab::ServiceKind;
-use quorate_ledger::evm::Genesis;
 use quorate_node::config::read_committee_file;
 use quorate_node::rescue::{CheckedState, check};
 use quorate_types::CommitteeFile;
@@ -24,7 +23,7 @@ pub(super) struct Options {
     /// The committee file that founded the network whose state it is
     #[arg(long, value_name = "GENESIS")]
     committee: PathBuf,
-    /// The genesis file of service = "evm"
+    /// The genesis file, if the service has one
     #[arg(long, value_name = "FILE")]
     genesis: Option<PathBuf>,
     /// Print the result as JSON
@@ -56,13 +55,9 @@ pub(crate) fn checked(
     genesis: Option<&Path>,
 ) -> Result<CheckedState, Failure> {
     let service: ServiceKind = first.settings.service.parse().map_err(Failure::usage)?;
-    let genesis = genesis.map(read_genesis).transpose()?;
+    let genesis = genesis.map(|path| service.read_genesis(path)).transpose();
+    let genesis = genesis.map_err(Failure::usage)?.map(|(_, genesis)| genesis);
     let service =
         service.build(genesis).map_err(|error| Failure::usage(format!("{error} (--genesis)")))?;
     check(file, first, service).map_err(fail)
-}
-
-fn read_genesis(path: &Path) -> Result<Genesis, Failure> {
-    let text = Genesis::read(path).map_err(Failure::usage)?;
-    Genesis::parse(&text).map_err(Failure::usage)
 }

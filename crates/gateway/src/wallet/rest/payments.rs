@@ -93,6 +93,12 @@ async fn answer(shared: &Shared, payment: Payment) -> Result<Response, Failure> 
         return Ok((status, Json(view)).into_response());
     }
     let error = match &view.reason {
+        _ if view.state == "releasing" => "it lost against another transaction of this wallet's key, and its \
+                                          coins are under release"
+            .to_owned(),
+        _ if view.state == "refunded" => "it lost against another transaction of this wallet's key, and its \
+                                         coins came back"
+            .to_owned(),
         Some(reason) if is_refused => {
             format!("the authorities refused it: {reason}; its coins are free again")
         }

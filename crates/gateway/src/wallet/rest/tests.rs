@@ -68,7 +68,7 @@ impl Shop {
         Wallet::create(&path, key(owner)).expect("made");
         let mut wallet = Wallet::open(&path, network, secret(owner)).expect("a wallet");
         wallet.receive_genesis().expect("stored");
-        let service = PaymentService::new(wallet, Arc::clone(&authorities) as _);
+        let service = PaymentService::new(wallet, Arc::clone(&authorities) as _, None);
         let file = folder.path().join("tokens.toml");
         let content = TokensFile { tokens: users.to_vec() };
         fs::write(&file, toml::to_string(&content).expect("a table")).expect("written");

@@ -1,8 +1,12 @@
 //! A payment network in this process: real authorities' machines, without sockets and disks.
 
+mod committee;
+
 use crate::wallet::{Authorities, PendingOutcome, PendingReply};
+use committee::Committee;
 use parking_lot::Mutex;
-use quorate_crypto::{IdentityKey, IdentitySecret, KeyFile, SchemeKind, VotingSecret};
+use quorate_crypto::{IdentityKey, IdentitySecret, KeyFile, SchemeKind};
+use quorate_payments::release::Report;
 use quorate_payments::{
     Answer, Authority, AuthorityEffect, AuthorityEntry, AuthorityEvent, CoinStatus, Endowment,
     Lock, Network, NetworkFile, Note, OrderVerifier, OutputId, PayScheme, Payer, PayerEffect,
@@ -11,6 +15,7 @@ use quorate_payments::{
 };
 use quorate_types::{Epoch, Machine, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// Later than every wait of an authority.
@@ -33,6 +38,11 @@ fn keys(index: u8) -> KeyFile {
 
 /// Four authorities; genesis outputs by seed of their owner and value.
 pub(crate) fn network(name: &str, genesis: &[(u8, u64)]) -> Arc<Network> {
+    network_of(4, name, genesis)
+}
+
+/// As [`network`], of so many authorities.
+pub(crate) fn network_of(authorities: u8, name: &str, genesis: &[(u8, u64)]) -> Arc<Network> {
     let entry = |index: u8| {
         let addresses = vec![format!("127.0.0.1:{}", 1 + u16::from(index))];
         AuthorityEntry::new(&keys(index).public(), addresses)
@@ -47,7 +57,7 @@ pub(crate) fn network(name: &str, genesis: &[(u8, u64)]) -> Arc<Network> {
         issuer: key(ISSUER).to_string(),
         groups: None,
         genesis: genesis.iter().map(endowment).collect(),
-        authorities: (0..4).map(entry).collect(),
+        authorities: (0..authorities).map(entry).collect(),
     };
     Arc::new(Network::load(&file).expect("a network"))
 }
@@ -55,9 +65,13 @@ pub(crate) fn network(name: &str, genesis: &[(u8, u64)]) -> Arc<Network> {
 /// One authority with what it locked.
 struct Host {
     machine: Authority,
+    spent: Arc<SpentSet>,
     verifier: OrderVerifier,
-    voting: VotingSecret,
+    keys: KeyFile,
     me: ReplicaId,
+    /// Number of ordered events that it followed.
+    followed: usize,
+    reports: Vec<Report>,
     locks: Vec<Lock>,
     records: BTreeMap<(IdentityKey, RecordName), WalletRecord>,
     lie: Option<Lie>,
@@ -80,9 +94,12 @@ impl Host {
         let spent = Arc::new(SpentSet::default());
         Self {
             machine: Authority::new(network, Arc::clone(&spent), 0),
-            verifier: OrderVerifier::new(Arc::clone(network), 0, spent),
-            voting: keys(index).voting,
+            verifier: OrderVerifier::new(Arc::clone(network), 0, Arc::clone(&spent)),
+            spent,
+            keys: keys(index),
             me: ReplicaId(u16::from(index)),
+            followed: 0,
+            reports: Vec::new(),
             locks: Vec::new(),
             records: BTreeMap::new(),
             lie: None,
@@ -127,6 +144,7 @@ impl Host {
     fn state_of(&self, input: OutputId) -> CoinStatus {
         let lock = self.locks.iter().find(|lock| lock.core.locks.contains(&input));
         match (self.lie, lock) {
+            (None, None) if self.spent.frozen().contains(input) => CoinStatus::Frozen,
             (Some(Lie::Omits), _) | (None, None) => CoinStatus::Free,
             (None, Some(lock)) => {
                 CoinStatus::Locked { tx: lock.core.id, core: Some(Box::new(lock.core.clone())) }
@@ -168,12 +186,22 @@ impl Host {
         let orders = check_orders(vec![(0, transaction.clone())], &self.verifier);
         self.machine.handle(LATER, AuthorityEvent::Orders(orders));
         self.machine.handle_timeout(LATER);
+        self.apply_effects()
+    }
+
+    fn follow(&mut self, event: AuthorityEvent) {
+        self.followed += 1;
+        self.machine.handle(LATER, event);
+        assert!(self.apply_effects().is_empty());
+    }
+
+    fn apply_effects(&mut self) -> Vec<Answer> {
         let mut answers = Vec::new();
         while let Some(effect) = self.machine.poll() {
             match effect {
                 AuthorityEffect::Persist(locks) => self.locks.extend(locks),
                 AuthorityEffect::Sign(job) => {
-                    let signed = job.run(self.verifier.network(), &self.voting, self.me);
+                    let signed = job.run(self.verifier.network(), &self.keys.voting, self.me);
                     self.machine.handle(LATER, AuthorityEvent::Signed(signed));
                 }
                 AuthorityEffect::Read(sequence) => {
@@ -182,8 +210,10 @@ impl Host {
                 }
                 AuthorityEffect::Answer { answer, .. } => answers.push(answer),
                 AuthorityEffect::Evidence(_) => self.has_evidence = true,
-                AuthorityEffect::PersistReleases(_) | AuthorityEffect::Report(..) => {
-                    unreachable!("no committee orders releases here")
+                AuthorityEffect::PersistReleases(_) => {}
+                AuthorityEffect::Report(coin, held) => {
+                    let (network, secret) = (self.verifier.network(), &self.keys.identity);
+                    self.reports.push(Report::sign(network, secret, self.me, coin, held));
                 }
                 AuthorityEffect::Stop(failed) => panic!("{failed}"),
             }
@@ -201,17 +231,20 @@ pub(crate) struct Local {
     shown: Mutex<Vec<Arc<Transaction>>>,
     /// Key of whoever asks for records and states.
     asker: Mutex<IdentityKey>,
+    committee: Mutex<Committee>,
 }
 
 impl Local {
     pub(crate) fn new(network: &Arc<Network>) -> Arc<Self> {
-        let hosts = (0..4).map(|index| Host::new(network, index)).collect();
+        let size = u8::try_from(network.committee().size()).expect("few");
+        let hosts = (0..size).map(|index| Host::new(network, index)).collect();
         Arc::new(Self {
             network: Arc::clone(network),
             hosts: Mutex::new(hosts),
             silent: Mutex::default(),
             shown: Mutex::default(),
             asker: Mutex::new(key(1)),
+            committee: Mutex::default(),
         })
     }
 
@@ -237,17 +270,28 @@ impl Local {
 
     /// Outcome of a transaction now; `None` while too few answer.
     pub(crate) fn outcome(&self, transaction: &Arc<Transaction>) -> Option<PaymentOutcome> {
-        self.outcome_recorded(transaction, &None)
+        self.outcome_recorded(PayerEvent::Pay(Arc::clone(transaction)), transaction, &None)
+    }
+
+    /// The same, with a note that the authorities keep.
+    pub(crate) fn outcome_with(
+        &self,
+        transaction: &Arc<Transaction>,
+        note: Note,
+    ) -> Option<PaymentOutcome> {
+        let begin = PayerEvent::Pay(Arc::clone(transaction));
+        self.outcome_recorded(begin, transaction, &Some(note))
     }
 
     fn outcome_recorded(
         &self,
+        begin: PayerEvent,
         transaction: &Arc<Transaction>,
         note: &Option<Note>,
     ) -> Option<PaymentOutcome> {
         self.shown.lock().push(Arc::clone(transaction));
         let mut payer = Payer::new(Arc::clone(&self.network));
-        payer.handle(LATER, PayerEvent::Pay(Arc::clone(transaction)));
+        payer.handle(LATER, begin);
         while let Some(effect) = payer.poll() {
             match effect {
                 PayerEffect::Store(stored) => {
@@ -281,12 +325,23 @@ impl Local {
     }
 }
 
+/// What is there already, or never comes.
+fn at_once<'a, T: Send + 'a>(known: Option<T>) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
+    match known {
+        Some(known) => Box::pin(std::future::ready(known)),
+        None => Box::pin(std::future::pending()),
+    }
+}
+
 impl Authorities for Local {
     fn pay(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_> {
-        match self.outcome_recorded(&transaction, &Some(note)) {
-            Some(outcome) => Box::pin(std::future::ready(outcome)),
-            None => Box::pin(std::future::pending()),
-        }
+        let begin = PayerEvent::Pay(Arc::clone(&transaction));
+        at_once(self.outcome_recorded(begin, &transaction, &Some(note)))
+    }
+
+    fn claim(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_> {
+        let begin = PayerEvent::Claim(Arc::clone(&transaction));
+        at_once(self.outcome_recorded(begin, &transaction, &Some(note)))
     }
 
     fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_> {

@@ -10,7 +10,7 @@ use quorate_types::ReplicaId;
 
 impl Place {
     fn service(&self, wallet: Wallet) -> Arc<PaymentService> {
-        PaymentService::new(wallet, Arc::clone(&self.authorities) as _)
+        PaymentService::new(wallet, Arc::clone(&self.authorities) as _, None)
     }
 
     /// Pays by way of a service, as wallets do, and gives the wallet back.

@@ -492,7 +492,7 @@ fn another_genesis_file_is_refused() {
     let findings = || without_machine(checked()).findings;
     assert_eq!(findings(), []);
     fs::write(testnet.directory.join("genesis.json"), "{ }").unwrap();
-    assert!(one(findings()).problem.contains("every member has the same bytes of it"));
+    assert!(one(findings()).problem.contains("every member has the same one"));
     fs::remove_file(testnet.directory.join("genesis.json")).unwrap();
     assert!(one(findings()).problem.contains("cannot read"));
     let text = fs::read_to_string(&testnet.configs[0]).unwrap();

@@ -1,8 +1,8 @@
 //! How an authority follows the committee's order, from its start after each of its own.
 
 use super::{AuthorityHost, HostRequest, Running};
-use crate::payments::committee::Ordered;
-use quorate_payments::release::{Held, Report};
+use quorate_crypto::IdentityKey;
+use quorate_payments::release::{Held, Ordered, Report};
 use quorate_payments::{AuthorityEvent, OutputId};
 use quorate_types::Time;
 
@@ -14,21 +14,26 @@ impl AuthorityHost {
         running.is_following.then_some(running.followed)
     }
 
-    /// Executes the change that it follows next. Of a freeze, the coins of its shard's owners.
+    /// Executes the change that it follows next, of its own shard's owners (★).
     pub(in crate::payments) fn follow(
         &mut self,
         now: Time,
         ordered: &Ordered,
-        is_here: impl Fn(&OutputId) -> bool,
+        owner_of: impl Fn(&OutputId) -> IdentityKey,
     ) -> Vec<HostRequest> {
         let Some(running) = &mut self.running else { return Vec::new() };
         running.followed += 1;
         running.is_following = false;
+        let is_here = |owner: &IdentityKey| self.network.shard_of(owner) == self.shard;
         let event = match ordered {
-            Ordered::Freeze(coins) => {
-                AuthorityEvent::Freeze(coins.iter().copied().filter(is_here).collect())
+            Ordered::Freeze { owner, coins } if is_here(owner) => {
+                AuthorityEvent::Freeze(coins.clone())
             }
-            Ordered::Decided(decided) => AuthorityEvent::Decided(decided.clone()),
+            Ordered::Freeze { .. } => return Vec::new(),
+            Ordered::Decided(decided) => {
+                let own = decided.iter().filter(|(coin, _)| is_here(&owner_of(coin)));
+                AuthorityEvent::Decided(own.copied().collect())
+            }
         };
         self.handle(now, event)
     }

@@ -222,7 +222,9 @@ impl Wallet {
             }
             match agreed {
                 Some(CoinStatus::Free) => self.book.holds.remove(input),
-                Some(CoinStatus::Locked { .. }) => self.book.holds.insert(*input, Hold::Locked),
+                Some(CoinStatus::Locked { .. } | CoinStatus::Frozen) => {
+                    self.book.holds.insert(*input, Hold::Locked)
+                }
                 None => None,
             };
         }

@@ -4,9 +4,10 @@ use super::recovery::Deed;
 use super::{LOOK_AFTER, Wallet};
 use crate::payments::committee::Committee;
 use quorate_payments::release::{Decision, Freeze, ReleaseStep};
-use quorate_payments::{Coin, OutputId, Transaction, TxId};
-use quorate_types::Time;
+use quorate_payments::{Coin, OutputId, PayerEvent, Transaction, TxId};
+use quorate_types::{Machine, Time};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Wallet {
     /// Asks for the release of what is locked, and of what is under way for too long; takes refunds,
@@ -62,8 +63,9 @@ impl Wallet {
     fn follow(&mut self, now: Time, tx: TxId) {
         if let Some(blocked) = self.book.blocked.remove(&tx) {
             self.look_after = LOOK_AFTER;
-            self.book.stored.insert(tx, blocked);
-            self.resume(now);
+            self.since.insert(tx, now);
+            self.book.stored.insert(tx, Arc::clone(&blocked));
+            self.machine.handle(now, PayerEvent::Claim(blocked));
         } else if !self.book.stored.contains_key(&tx) && !self.book.certified.contains_key(&tx) {
             self.book.is_recovering = true;
         }

@@ -1,11 +1,10 @@
 //! What happens at the committee, and what authorities make of it.
 
 use super::{HostEvent, ReleaseReport, SimEvent, Verdicts, World};
-use crate::payments::committee::Ordered;
 use crate::payments::host::HostRequest;
 use crate::payments::liar::Behaviour;
 use quorate_payments::OutputId;
-use quorate_payments::release::{Decided, Held, ReleaseStep};
+use quorate_payments::release::{Decided, Held, Ordered, ReleaseStep};
 
 /// Longest wait before a report that does not count is submitted again.
 const RESUBMIT_US: u64 = 500_000;
@@ -32,7 +31,7 @@ impl World {
             return Ok(());
         };
         for number in before..self.committee.len() {
-            if let Some(Ordered::Freeze(coins)) = self.committee.ordered(number).cloned() {
+            if let Some(Ordered::Freeze { coins, .. }) = self.committee.ordered(number).cloned() {
                 self.on_frozen(&coins)?;
             }
         }
@@ -91,12 +90,11 @@ impl World {
         }
     }
 
-    /// A host executes a change: of a freeze, what is its shard's.
+    /// A host executes a change.
     pub(super) fn on_follow(&mut self, host: usize, number: usize) -> Vec<HostRequest> {
-        let ordered = self.committee.ordered(number).expect("it was ordered").clone();
-        let (frozen, shard) = (self.committee.frozen(), self.hosts[host].shard);
-        let is_here = |coin: &OutputId| self.network.shard_of(&frozen[coin]) == shard;
-        let requests = self.hosts[host].follow(self.now, &ordered, is_here);
+        let ordered = self.committee.ordered(number).expect("it was ordered");
+        let frozen = self.committee.frozen();
+        let requests = self.hosts[host].follow(self.now, ordered, |coin| frozen[coin]);
         self.follow(host);
         requests
     }

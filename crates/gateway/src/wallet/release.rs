@@ -1,0 +1,247 @@
+//! Locked coins of a wallet: what is asked for them, what was decided, and what follows.
+//!
+//! ```text
+//! payment that lost, or ──▶ ReleaseAsked ──▶ freeze, ordered ──▶ standing, proven
+//! unknown transaction       (durable)                                 │
+//!        ┌────────────────────────────────────────────── ReleaseDecided (durable)
+//!        ├─ refund ──────▶ a payment of its own: Begun, sent, certified ──▶ a new coin
+//!        └─ transaction ─▶ the same bytes again, from the book or the authorities' records
+//! ```
+//!
+//! Killed anywhere, the wallet goes on from its book; one made again from its key sees by its
+//! authorities which coins are locked or under release, and asks the committee.
+
+use super::held::{Held, Hold, Release};
+use super::record::Record;
+use super::{Order, Payment, PaymentState, Purpose, Wallet, WalletError};
+use quorate_node::unix_ms;
+use quorate_payments::release::{Decision, Freeze, ReleaseStep, Standing};
+use quorate_payments::{Coin, OutputId, RecordContent, Transaction, TxId, WalletRecord};
+use quorate_types::Weights;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Coins of one step, whose certificates may be large.
+const COINS_OF_STEP_MAX: usize = 8;
+
+/// A locked coin and its release: as the committee has it, or as it would end by what authorities
+/// say now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoinRelease {
+    /// Name of the coin.
+    pub coin: OutputId,
+    /// Value of the coin, in the smallest unit.
+    pub value: u64,
+    /// Transaction of this key that the wallet keeps the coin for, where it knows one.
+    pub holder: Option<TxId>,
+    /// Locks of the authorities that said, and what was, or would be, decided.
+    pub standing: Standing,
+}
+
+/// A locked coin and its release in plain fields, for programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CoinReleaseView {
+    /// Name of the coin.
+    pub coin: String,
+    /// Value of the coin, in the smallest unit.
+    pub value: u64,
+    /// Transaction that the wallet keeps it for, in hexadecimal.
+    pub holder: Option<String>,
+    /// `refund`, `spend`, `locked-for-ever` or `undecided`.
+    pub end: &'static str,
+    /// Transaction that it goes to, in hexadecimal, where it is not refunded.
+    pub spend: Option<String>,
+    /// Words of the authorities, in their order.
+    pub reports: Vec<ReleaseReportView>,
+}
+
+/// Word of an authority about a coin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReleaseReportView {
+    /// Index of the authority.
+    pub authority: u16,
+    /// Transaction that it is locked for, in hexadecimal.
+    pub transaction: Option<String>,
+}
+
+impl CoinRelease {
+    /// The same in plain fields, for authorities of these weights.
+    #[must_use]
+    pub fn view(&self, weights: &Weights) -> CoinReleaseView {
+        let (end, spend) = match self.standing.decision {
+            Some(Decision::Refund) => ("refund", None),
+            Some(Decision::Spend(tx)) => ("spend", Some(tx.to_string())),
+            None if self.standing.is_stuck(weights) => ("locked-for-ever", None),
+            None => ("undecided", None),
+        };
+        let report = |(from, tx): (&quorate_types::ReplicaId, &Option<TxId>)| ReleaseReportView {
+            authority: from.0,
+            transaction: tx.map(|tx| tx.to_string()),
+        };
+        CoinReleaseView {
+            coin: self.coin.to_string(),
+            value: self.value,
+            holder: self.holder.map(|tx| tx.to_string()),
+            end,
+            spend,
+            reports: self.standing.reports.iter().map(report).collect(),
+        }
+    }
+}
+
+impl Wallet {
+    /// Locked coins whose release did not end: of payments that lost and of transactions that the
+    /// wallet does not have, and those under release; of one transaction alone, where it is named.
+    pub(super) fn locked(&self, of: Option<TxId>) -> Vec<CoinRelease> {
+        let is_wanted = |held: &&Held| {
+            let is_locked = matches!(held.hold, Hold::Frozen(_) | Hold::Stuck(_))
+                || held.release == Some(Release::Asked);
+            is_locked
+                && !matches!(held.release, Some(Release::Decided(_)))
+                && (of.is_none() || held.hold.holder() == of)
+        };
+        self.state.coins.values().filter(is_wanted).map(as_release).collect()
+    }
+
+    /// Coins of payments that are not finished: somebody may have had them frozen.
+    pub(super) fn reserved(&self, of: Option<TxId>) -> Vec<CoinRelease> {
+        let is_wanted = |held: &&Held| {
+            let Hold::Reserved(tx) = held.hold else { return false };
+            held.release.is_none() && of.is_none_or(|of| of == tx)
+        };
+        self.state.coins.values().filter(is_wanted).map(as_release).collect()
+    }
+
+    /// Coins under release.
+    pub(super) fn under_release(&self) -> Vec<CoinRelease> {
+        let is_asked = |held: &&Held| held.release == Some(Release::Asked);
+        self.state.coins.values().filter(is_asked).map(as_release).collect()
+    }
+
+    /// Tells whether a release is asked for, or has ended and something is to be done for it.
+    pub(super) fn is_releasing(&self) -> bool {
+        let is_unknown = |held: &Held| self.missing_of(held).is_some();
+        self.state.coins.values().any(|held| held.is_under_release() || is_unknown(held))
+    }
+
+    /// Payments that are not finished and that something was decided for.
+    pub(super) fn unfinished_due(&self) -> Vec<TxId> {
+        let is_due =
+            |payment: &&Payment| payment.state == PaymentState::Begun && self.state.is_due(payment);
+        self.state.payments().filter(is_due).map(|payment| payment.id).collect()
+    }
+
+    /// Parts coins whose release is asked for, or is to be, from those that stay locked for ever by
+    /// what a forecast says.
+    pub(super) fn part_hopeless(
+        &self,
+        forecast: Vec<CoinRelease>,
+    ) -> (Vec<CoinRelease>, Vec<CoinRelease>) {
+        let weights = self.network.committee().weights();
+        let is_asked = |id: &OutputId| {
+            self.state.coins.get(id).is_some_and(|held| held.release == Some(Release::Asked))
+        };
+        forecast.into_iter().partition(|one| is_asked(&one.coin) || !one.standing.is_stuck(weights))
+    }
+
+    /// Tells whether a release is under way, or what was decided is not done.
+    #[must_use]
+    pub fn is_release_under_way(&self) -> bool {
+        self.is_releasing() || !self.unfinished_due().is_empty()
+    }
+
+    /// Stores that a release of coins is asked for, or that somebody has begun one.
+    pub(super) fn note_release(&mut self, coins: Vec<OutputId>) -> Result<(), WalletError> {
+        let is_new =
+            |id: &OutputId| self.state.coins.get(id).is_some_and(|held| held.release.is_none());
+        let coins: Vec<OutputId> = coins.into_iter().filter(is_new).collect();
+        if coins.is_empty() {
+            return Ok(());
+        }
+        self.write(Record::ReleaseAsked { coins, at_ms: unix_ms() })
+    }
+
+    /// Steps that ask for the release of coins.
+    pub(super) fn freezes(&self, coins: &[OutputId]) -> Vec<ReleaseStep> {
+        let held = coins.iter().filter_map(|id| self.state.coins.get(id));
+        let coins: Vec<Coin> = held.map(|held| held.coin.clone()).collect();
+        let freeze = |coins: &[Coin]| {
+            ReleaseStep::Freeze(Freeze::by_owner(&self.network, &self.secret, coins.to_vec()))
+        };
+        coins.chunks(COINS_OF_STEP_MAX).map(freeze).collect()
+    }
+
+    /// Takes in how coins stand, as the committee's state proves it: releases that somebody began,
+    /// and what was decided.
+    pub(super) fn take_standings(&mut self, releases: &[CoinRelease]) -> Result<(), WalletError> {
+        let owner = Some(self.owner());
+        let own = releases.iter().filter(|release| release.standing.owner == owner);
+        let own: Vec<&CoinRelease> = own.collect();
+        self.note_release(own.iter().map(|release| release.coin).collect())?;
+        let is_open = |id: &OutputId| {
+            let release = self.state.coins.get(id).map(|held| held.release);
+            release == Some(Some(Release::Asked))
+        };
+        let decided = own.iter().filter_map(|one| Some((one.coin, one.standing.decision?)));
+        let decided: Vec<_> = decided.filter(|(coin, _)| is_open(coin)).collect();
+        if decided.is_empty() {
+            return Ok(());
+        }
+        self.write(Record::ReleaseDecided { decided, at_ms: unix_ms() })
+    }
+
+    /// Begins the refunds that were decided (★: no other ones), each as a payment.
+    pub(super) fn begin_refunds(&mut self) -> Result<(), WalletError> {
+        let decided = self.state.coins.values().filter(|held| held.is_refunded());
+        let refund = |held: &Held| Transaction::refund(&self.network, &self.secret, &held.coin);
+        let refunds: Vec<Transaction> = decided.map(refund).collect();
+        for transaction in refunds {
+            if self.state.payment(transaction.id(self.network.id())).is_none() {
+                let order = Order { purpose: Purpose::Refund, memo: None };
+                let at_ms = unix_ms();
+                self.write(Record::Begun { order, key: None, transaction, at_ms })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Transactions that coins were decided for and that this wallet does not have.
+    pub(super) fn missing(&self) -> BTreeSet<TxId> {
+        self.state.coins.values().filter_map(|held| self.missing_of(held)).collect()
+    }
+
+    fn missing_of(&self, held: &Held) -> Option<TxId> {
+        let Some(Release::Decided(Decision::Spend(tx))) = held.release else { return None };
+        self.state.payment(tx).is_none().then_some(tx)
+    }
+
+    /// Takes in those of the missing transactions that are among an authority's records.
+    pub(super) fn take_missing(&mut self, records: Vec<WalletRecord>) -> Result<(), WalletError> {
+        let missing = self.missing();
+        let is_missing = |record: &WalletRecord| {
+            let name = record.name(&self.network);
+            matches!(record.content, RecordContent::Sent(_))
+                && name.is_some_and(|name| missing.contains(&name.tx))
+        };
+        let found = records.into_iter().filter(is_missing).collect();
+        self.take_records(found).map(drop)
+    }
+
+    /// Step that shows the committee that a payment is final; `None` where it is not.
+    pub(super) fn certified_step(&self, tx: TxId) -> Option<ReleaseStep> {
+        let payment = self.state.payment(tx)?;
+        let PaymentState::Certified { certificate, .. } = &payment.state else { return None };
+        let (core, certificate) =
+            (payment.transaction.core(self.network.id()), (**certificate).clone());
+        Some(ReleaseStep::Certified { core, certificate })
+    }
+}
+
+fn as_release(held: &Held) -> CoinRelease {
+    CoinRelease {
+        coin: held.coin.id,
+        value: held.coin.output.value,
+        holder: held.hold.holder(),
+        standing: Standing::default(),
+    }
+}

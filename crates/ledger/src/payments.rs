@@ -1,0 +1,165 @@
+//! The committee's side of payments: it orders the steps by which locked coins are released.
+//!
+//! * **Operations** are [`ReleaseStep`]s. Signatures, certificates and coins are checked before a
+//!   step is ordered and again when it is executed; what a step comes to, the rules of
+//!   [`release`] decide. The result is the [`Decided`](release::Decided) coins.
+//! * **State**, in the [map](crate::map): the [`Standing`](release::Standing) of each coin, what is
+//!   [`Known`](release::Known) of each transaction, each owner's quota, and what changed, as
+//!   [`Ordered`](release::Ordered) numbered from 0 without gaps.
+//! * **Queries** are the key-value store's ([`kv::Query`](crate::kv::Query)): a key or a range, with
+//!   a proof. [`standing_query`] and [`ordered_query`] make them, [`read_standing`] and
+//!   [`read_ordered`] check the answers.
+//!
+//! # Bounds
+//!
+//! A step has at most [`STEP_BYTES_MAX`] bytes, and so at most 64 coins whose certificates are
+//! checked. One owner's coins under release are at most [`UNDECIDED_MAX`] at once, and at most
+//! [`DAILY_MAX`] are frozen within a day (★): entries are kept for ever. A certificate or a report
+//! needs a coin that is frozen, and each authority reports it once.
+//!
+//! ADR 26 has the rules of a release, ADR 41 the committee's part.
+
+mod docket;
+mod keys;
+mod query;
+mod quota;
+
+pub use query::{
+    ORDERED_MAX, OrderedError, ordered_query, read_ordered, read_standing, standing_query,
+};
+pub use quota::{DAILY_MAX, UNDECIDED_MAX};
+
+use crate::kv::Query;
+use crate::map::{Tree, entries};
+use bytes::Bytes;
+use docket::MapDocket;
+use quorate_crypto::Digest;
+use quorate_payments::Network;
+use quorate_payments::release::{Ordered, ReleaseStep, Releases};
+use quorate_types::service::{
+    Admission, BlockContext, Operation, Outcome, Proven, Service, State, StateError,
+};
+use quorate_types::{Request, Versions};
+use std::sync::Arc;
+
+/// Most bytes of a step: those of a request's operations.
+pub const STEP_BYTES_MAX: usize = Request::BYTES_MAX;
+
+/// The service. In memory it keeps the upper part of its map's tree.
+#[derive(Debug)]
+pub struct ReleaseService {
+    network: Arc<Network>,
+    tree: Tree,
+}
+
+impl ReleaseService {
+    /// Name of the service in a configuration file.
+    pub const NAME: &'static str = "payments";
+    /// Versions of its rules that are here.
+    pub const VERSIONS: Versions = Versions::FIRST;
+
+    /// Releases of coins of this payment network.
+    #[must_use]
+    pub fn new(network: Arc<Network>) -> Self {
+        Self { network, tree: Tree::default() }
+    }
+
+    /// The step in these bytes, if it keeps every rule that needs no order.
+    fn open_step(&self, bytes: &[u8]) -> Result<ReleaseStep, String> {
+        if bytes.len() > STEP_BYTES_MAX {
+            return Err(format!("a step takes at most {STEP_BYTES_MAX} bytes"));
+        }
+        ReleaseStep::open(&self.network, bytes).map_err(|error| error.to_string())
+    }
+
+    fn apply(
+        &self,
+        docket: &mut MapDocket<'_>,
+        step: &ReleaseStep,
+        day: u64,
+    ) -> Result<Outcome, StateError> {
+        let mut ordered = Vec::new();
+        if let ReleaseStep::Freeze(freeze) = step {
+            let coins = docket.unfrozen(freeze.coins.iter().map(|coin| coin.id))?;
+            let owner = freeze.coins[0].output.owner;
+            if let Err(full) = docket.charge(&owner, coins.len(), day)? {
+                return Ok(refused(&full.to_string()));
+            }
+            ordered.extend((!coins.is_empty()).then_some(Ordered::Freeze { owner, coins }));
+        }
+        let weights = self.network.committee().weights();
+        match Releases::new(docket, weights).apply(step)? {
+            Err(refusal) => Ok(refused(&refusal.to_string())),
+            Ok(decided) => {
+                docket.release_quotas(&decided)?;
+                ordered.extend(query::in_parts(&decided).map(Ordered::Decided));
+                ordered.iter().try_for_each(|ordered| docket.append(ordered))?;
+                Ok(Outcome::Applied(keys::encode(&decided).into()))
+            }
+        }
+    }
+}
+
+impl Service for ReleaseService {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn versions(&self) -> Versions {
+        Self::VERSIONS
+    }
+
+    fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
+        self.tree = Tree::open(state)?;
+        Ok(())
+    }
+
+    fn admit(&self, operation: Operation<'_>) -> Result<(), String> {
+        self.open_step(operation.bytes).map(drop)
+    }
+
+    fn admission(&self) -> Option<Arc<dyn Admission>> {
+        Some(Arc::new(Self::new(Arc::clone(&self.network))))
+    }
+
+    fn execute(
+        &mut self,
+        state: &mut dyn State,
+        block: BlockContext,
+        operations: &[Operation<'_>],
+    ) -> Result<Vec<Outcome>, StateError> {
+        let mut docket = MapDocket::new(state);
+        let day = quota::day(block.proposed_at_ms);
+        let mut outcomes = Vec::with_capacity(operations.len());
+        for operation in operations {
+            outcomes.push(match self.open_step(operation.bytes) {
+                Ok(step) => self.apply(&mut docket, &step, day)?,
+                Err(reason) => refused(&reason),
+            });
+        }
+        docket.finish(&mut self.tree)?;
+        Ok(outcomes)
+    }
+
+    fn root(&self, _: &dyn State) -> Result<Digest, StateError> {
+        Ok(self.tree.root())
+    }
+
+    fn is_whole(&self, state: &dyn State) -> Result<bool, StateError> {
+        entries::are_whole(state)
+    }
+
+    fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Proven, String>, StateError> {
+        match Query::decode(query) {
+            Ok(query) => query.answer(&self.tree, state).map(Ok),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+}
+
+fn refused(reason: &str) -> Outcome {
+    Outcome::Refused(Bytes::copy_from_slice(reason.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! Client of the committee that orders the steps of releases.
+
+use crate::client::{Client, NotTaken};
+use crate::epochs::read_history;
+use crate::testnet::system_random;
+use crate::{CallResult, ClientConfig, Completion, NodeError, SessionSpec};
+use crossbeam_channel::{Receiver, Sender, bounded, never, select};
+use parking_lot::Mutex;
+use quorate_crypto::{Digest, IdentitySecret, KeyCache};
+use quorate_engine::{Bundling, NOTHING_EXECUTED};
+use quorate_ledger::kv::{self, check_answer};
+use quorate_ledger::payments::{
+    OrderedError, STEP_BYTES_MAX, ordered_query, read_ordered, read_standing, standing_query,
+};
+use quorate_payments::OutputId;
+use quorate_payments::release::{Decided, Ordered, ReleaseStep, Standing};
+use quorate_types::service::{Outcome, Proven};
+use quorate_types::{Committee, History, ReplicaId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
+
+/// Most sessions: queries go to their first members in turn, of whom all but surely one is honest.
+const SESSIONS_MAX: u64 = 8;
+
+/// Time after which a member that was behind is asked again.
+const BEHIND: Duration = Duration::from_millis(50);
+
+/// Error of a call to the committee.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitteeError {
+    /// The client could not start, or its files are refused.
+    #[error(transparent)]
+    Connect(#[from] NodeError),
+    /// No result came in time. A step that was submitted may take effect all the same.
+    #[error("the committee of releases did not answer within {} s", .0.as_secs_f64())]
+    Timeout(Duration),
+    /// Members refused, or gave no answer that holds; holds the last one's reason.
+    #[error("the committee of releases gives no answer: {0}")]
+    Unanswered(String),
+    /// Nothing was ordered so far, as members say, so that they can prove nothing yet.
+    #[error("the committee of releases has executed nothing yet")]
+    NothingExecuted,
+    /// What members prove is not the state of releases.
+    #[error(transparent)]
+    State(#[from] OrderedError),
+    /// The step is longer than a request; holds its bytes.
+    #[error(
+        "the step has {0} bytes, and the committee of releases takes {STEP_BYTES_MAX}: freeze fewer \
+         coins at once"
+    )]
+    TooLong(usize),
+    /// The client was told to end.
+    #[error("the client of the committee of releases has ended")]
+    Ended,
+}
+
+/// Calls without a result, by tag.
+type Waiting = Arc<Mutex<BTreeMap<u64, Sender<CallResult>>>>;
+
+/// Client of the committee that orders the steps of releases, for any number of threads. Calls
+/// block; none is answered from a state before one that an earlier call showed.
+#[derive(Debug)]
+pub struct ReleaseCommittee {
+    client: Client,
+    sessions: usize,
+    turn: AtomicUsize,
+    waiting: Waiting,
+    next_tag: AtomicU64,
+    /// Newest height that a result or an answer was of.
+    seen: AtomicU64,
+    timeout: Duration,
+    stopped: Receiver<()>,
+}
+
+impl ReleaseCommittee {
+    /// Time that a call takes at most unless [`ReleaseCommittee::with_timeout`] says otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// Name of the committee file beside a payment network's file.
+    pub const FILE: &'static str = "committee.toml";
+
+    /// Begins to connect to the committee in this file, as far as the folder `epochs` beside it leads;
+    /// waits for nobody.
+    ///
+    /// # Errors
+    /// When a file is refused, or the system gives no threads.
+    pub fn connect(committee: &Path) -> Result<Self, CommitteeError> {
+        let history = read_history(committee, KeyCache::On)?;
+        let config = configure(history);
+        let client = Client::connect(&config)?;
+        let waiting = Waiting::default();
+        dispatch_results(&client, Arc::clone(&waiting))?;
+        Ok(Self {
+            client,
+            sessions: config.sessions.len(),
+            turn: AtomicUsize::new(0),
+            waiting,
+            next_tag: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+            timeout: Self::TIMEOUT,
+            stopped: never(),
+        })
+    }
+
+    /// The client with another longest wait for each call.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// The client, whose calls end once the other end of this is dropped.
+    #[must_use]
+    pub(super) fn until(self, stopped: Receiver<()>) -> Self {
+        Self { stopped, ..self }
+    }
+
+    /// Has a step ordered and executed: what it decided, or in words why it changed nothing. An
+    /// honest member is among those that say so.
+    ///
+    /// # Errors
+    /// [`CommitteeError`]; but for [`CommitteeError::TooLong`] the step may take effect.
+    pub fn submit(&self, step: &ReleaseStep) -> Result<Result<Decided, String>, CommitteeError> {
+        let bytes = step.encode();
+        if bytes.len() > STEP_BYTES_MAX {
+            return Err(CommitteeError::TooLong(bytes.len()));
+        }
+        match self
+            .call(self.timeout, |session, tag| self.client.submit(session, tag, bytes.into()))?
+        {
+            CallResult::Completed(completed) => {
+                self.seen.fetch_max(completed.height.0, Ordering::Relaxed);
+                Ok(read_outcome(&completed.outcome)?)
+            }
+            CallResult::NotAdmitted { reason } => Ok(Err(reason.to_string())),
+            other => Err(unanswered(other)),
+        }
+    }
+
+    /// The standing of a coin, proven to be what the committee certified.
+    ///
+    /// # Errors
+    /// [`CommitteeError`].
+    pub fn standing(&self, coin: OutputId) -> Result<Standing, CommitteeError> {
+        let (root, proven) = self.query(&standing_query(coin))?;
+        Ok(read_standing(root, coin, &proven)?)
+    }
+
+    /// What was ordered from number `from` on, `max` changes at most, proven: none is left out
+    /// before the last of them. Fewer may be all that there are, or all that an answer has room
+    /// for.
+    ///
+    /// # Errors
+    /// [`CommitteeError`].
+    pub fn ordered(&self, from: u64, max: u32) -> Result<Vec<Ordered>, CommitteeError> {
+        let (root, proven) = self.query(&ordered_query(from, max))?;
+        Ok(read_ordered(root, from, max, &proven)?)
+    }
+
+    /// An answer with the root that it is proven under, of a state that is not before any that was
+    /// seen.
+    fn query(&self, query: &kv::Query) -> Result<(Digest, Proven), CommitteeError> {
+        let until = Instant::now() + self.timeout;
+        let query = query.encode();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let asked =
+                self.call(left, |session, tag| self.client.query(session, tag, query.clone()))?;
+            let CallResult::Answered(answer) = asked else { return Err(unanswered(asked)) };
+            let (proven, certificate) = answer.map_err(no_answer)?;
+            let header = certificate.header;
+            if self.seen.fetch_max(header.height.0, Ordering::Relaxed) <= header.height.0 {
+                return Ok((header.state, proven));
+            }
+            thread::sleep(BEHIND);
+        }
+    }
+
+    fn call(
+        &self,
+        timeout: Duration,
+        submit: impl FnOnce(usize, u64) -> Result<(), NotTaken>,
+    ) -> Result<CallResult, CommitteeError> {
+        let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
+        let session = self.turn.fetch_add(1, Ordering::Relaxed) % self.sessions;
+        let (answer, result) = bounded(1);
+        self.waiting.lock().insert(tag, answer);
+        let called = match submit(session, tag) {
+            Ok(()) => self.wait(&result, timeout),
+            Err(full) => Err(CommitteeError::Unanswered(full.to_string())),
+        };
+        self.waiting.lock().remove(&tag);
+        called
+    }
+
+    fn wait(
+        &self,
+        result: &Receiver<CallResult>,
+        timeout: Duration,
+    ) -> Result<CallResult, CommitteeError> {
+        select! {
+            recv(result) -> result => result.map_err(|_| CommitteeError::Ended),
+            recv(self.stopped) -> _ => Err(CommitteeError::Ended),
+            default(timeout) => Err(self.silence()),
+        }
+    }
+
+    /// Reason for which nothing came.
+    fn silence(&self) -> CommitteeError {
+        if let Some(reason) = *self.client.turned_away().borrow() {
+            return CommitteeError::Unanswered(reason.to_owned());
+        }
+        match self.client.outdated() {
+            Some(outdated) => CommitteeError::Unanswered(outdated.to_string()),
+            None => CommitteeError::Timeout(self.timeout),
+        }
+    }
+}
+
+/// Sessions with new keys, one more than members may be faulty unless that is too many, each of
+/// which begins at another member.
+fn configure(history: History) -> ClientConfig {
+    let committee = history.committee();
+    let count = (committee.faulty_max() + 1).min(SESSIONS_MAX);
+    let firsts = draw_members(committee, usize::try_from(count).expect("few"));
+    let sessions = firsts.into_iter().map(|first| SessionSpec::fresh(new_key(), first)).collect();
+    ClientConfig {
+        bundling: Bundling::after(Duration::from_millis(1)),
+        check_answer,
+        ..ClientConfig::after(history, sessions)
+    }
+}
+
+/// So many members of the committee, or all, at random.
+fn draw_members(committee: &Committee, count: usize) -> BTreeSet<ReplicaId> {
+    let mut drawn = BTreeSet::new();
+    while drawn.len() < count.min(committee.size()) {
+        let mut bytes = [0; 8];
+        system_random(&mut bytes);
+        let members = u64::try_from(committee.size()).expect("members are few");
+        let member = u64::from_le_bytes(bytes) % members;
+        drawn.insert(ReplicaId(u16::try_from(member).expect("members are few")));
+    }
+    drawn
+}
+
+fn new_key() -> IdentitySecret {
+    let mut seed = [0; 32];
+    system_random(&mut seed);
+    IdentitySecret::from_seed(seed)
+}
+
+/// Starts the thread that brings results to their callers, until the client ends.
+fn dispatch_results(client: &Client, waiting: Waiting) -> Result<(), NodeError> {
+    let completions = client.completions().clone();
+    let work = move || {
+        for Completion { tag, result, .. } in completions {
+            if let Some(caller) = waiting.lock().remove(&tag) {
+                // The caller may have stopped waiting meanwhile.
+                let _ = caller.send(result);
+            }
+        }
+    };
+    let failed = |source| NodeError::Start { what: "completions", source };
+    Builder::new().name("completions".into()).spawn(work).map(drop).map_err(failed)
+}
+
+fn read_outcome(outcome: &Outcome) -> Result<Result<Decided, String>, OrderedError> {
+    match outcome {
+        Outcome::Applied(bytes) => {
+            borsh::from_slice(bytes).map(Ok).map_err(|_| OrderedError::OtherService)
+        }
+        Outcome::Refused(reason) => Ok(Err(String::from_utf8_lossy(reason).into_owned())),
+    }
+}
+
+fn unanswered(result: CallResult) -> CommitteeError {
+    CommitteeError::Unanswered(match result {
+        CallResult::DiskFull { reason } | CallResult::NotAdmitted { reason } => reason.to_string(),
+        CallResult::Overloaded { reason } => {
+            reason.map_or_else(|| "too much is under way".to_owned(), |reason| reason.to_string())
+        }
+        CallResult::Completed(_) | CallResult::Answered(_) => "an answer to another call".into(),
+    })
+}
+
+fn no_answer(reason: String) -> CommitteeError {
+    if reason == NOTHING_EXECUTED {
+        CommitteeError::NothingExecuted
+    } else {
+        CommitteeError::Unanswered(reason)
+    }
+}
