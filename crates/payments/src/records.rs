@@ -9,10 +9,14 @@
 //! ★ An authority stores a record for the key that the channel proved and no other, and only with a
 //! valid order of that key or with coins that exist and belong to it: strangers fill no disks.
 
-use crate::{Coin, Core, Invalid, Network, OutputId, Transaction, TxId};
+use crate::{
+    Coin, Core, Invalid, Locked, LookupFailed, Network, OutputId, SpentSet, Transaction, TxId,
+};
 use borsh::{BorshDeserialize, BorshSerialize};
-use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Bitmap, IdentityKey};
+use quorate_types::ReplicaId;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Words of a wallet to itself, as a rule sealed: opaque to authorities.
 pub type Note = Vec<u8>;
@@ -98,6 +102,63 @@ pub enum CoinStatus {
     /// The input is locked for nothing, and is or was under [release](crate::release): it can be
     /// had back as that decides, and not be spent.
     Frozen,
+}
+
+impl CoinStatus {
+    /// State of an input for `asker`, to whom no other key's transaction is shown. `read` reads a
+    /// transaction back by the number of its lock.
+    ///
+    /// # Errors
+    /// When the input cannot be looked up, or `read` fails.
+    pub fn of<E: From<LookupFailed>>(
+        input: OutputId,
+        spent: &SpentSet,
+        asker: IdentityKey,
+        read: impl FnOnce(u64) -> Result<Option<Core>, E>,
+    ) -> Result<Self, E> {
+        let Some(Locked { tx, sequence }) = spent.get(input)? else {
+            let is_frozen = spent.frozen().contains(input);
+            return Ok(if is_frozen { Self::Frozen } else { Self::Free });
+        };
+        let core = read(sequence)?.filter(|core| core.payer == asker);
+        Ok(Self::Locked { tx, core: core.map(Box::new) })
+    }
+
+    /// State of an input of `owner`'s by what authorities said of it (★): free when a quorum says
+    /// so, and none showed a transaction of this key that took it. `None` while nothing follows.
+    #[must_use]
+    pub fn agreed(
+        network: &Network,
+        owner: IdentityKey,
+        input: OutputId,
+        said: &[(ReplicaId, &Self)],
+    ) -> Option<Self> {
+        let committee = network.committee();
+        let bitmap =
+            |who: &BTreeSet<usize>| Bitmap::from_indices(committee.size(), who.iter().copied());
+        let mut unproven: BTreeMap<TxId, BTreeSet<usize>> = BTreeMap::new();
+        for (from, status) in said {
+            let Self::Locked { tx, core } = status else { continue };
+            // One authority that shows what we signed is enough: we did sign it.
+            if core.as_ref().is_some_and(|core| core.is_of(network, owner, *tx, input)) {
+                return Some(Self::Locked { tx: *tx, core: None });
+            }
+            unproven.entry(*tx).or_default().insert(from.index());
+        }
+        let named = unproven.into_iter().find(|(_, who)| committee.includes_honest(&bitmap(who)));
+        if let Some((tx, _)) = named {
+            return Some(Self::Locked { tx, core: None });
+        }
+        let frozen = said.iter().filter(|(_, status)| **status == Self::Frozen);
+        if committee.includes_honest(&bitmap(&frozen.map(|(from, _)| from.index()).collect())) {
+            return Some(Self::Frozen);
+        }
+        // Those who know of a lock or a release do not count, whatever they can show of it.
+        let is_counted = mutants::active(Mutant::PayFreeByFewer);
+        let free = said.iter().filter(|(_, status)| is_counted || **status == Self::Free);
+        let free = bitmap(&free.map(|(from, _)| from.index()).collect());
+        (committee.weight_of(&free) >= committee.quorum()).then_some(Self::Free)
+    }
 }
 
 /// Reply of an authority to a [`WalletRequest`].

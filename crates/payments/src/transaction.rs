@@ -432,6 +432,17 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Returns `true` if `payer` signed a transaction of this name that takes the coin.
+    #[must_use]
+    pub fn is_of(&self, network: &Network, payer: IdentityKey, tx: TxId, coin: OutputId) -> bool {
+        self.id == tx
+            && self.payer == payer
+            && self.locks.contains(&coin)
+            && self.is_genuine(network)
+    }
+}
+
 /// Two transactions that one payer signed and that cannot both be.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Equivocation {

@@ -6,7 +6,7 @@ pub use quorate_crypto::mutants::Mutant;
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor; those of payments under [`crate::payments`]. The others are about keys and
 /// shares that no scenario forges.
-pub const ALL: [Mutant; 97] = [
+pub const ALL: [Mutant; 107] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -104,6 +104,16 @@ pub const ALL: [Mutant; 97] = [
     Mutant::PayAnyShard,
     Mutant::PayRootOfAnybody,
     Mutant::PayAnyIssuer,
+    Mutant::PayVoteOverFrozen,
+    Mutant::PayReportBeforePersist,
+    Mutant::PayRefundSetsFree,
+    Mutant::PayRefundToAnybody,
+    Mutant::PayReleaseMostReported,
+    Mutant::PayReleaseOneInput,
+    Mutant::PayReleaseToAnybody,
+    Mutant::PayReleaseUnheard,
+    Mutant::PayFreezeByAnybody,
+    Mutant::PayReportByAnybody,
 ];
 
 /// Leaves a rule out on this thread until it is dropped.

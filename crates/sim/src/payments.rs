@@ -3,28 +3,32 @@
 //! Start with [`Scenario`], which is everything that a run depends on, and [`run`]. `world` hosts
 //! the two machines of `quorate_payments`; `host` is an authority's shard with a disk, `payer` a
 //! wallet, `thief` whoever tries to have more than is theirs, `liar` an authority that may say
-//! anything. `books` judges: it knows what is owned and what was promised, and shares no code with
-//! what it judges. [`model`] is a test of its own: one authority against plain maps, for a million
+//! anything, `committee` the order of releases. `books` judges: it knows what is owned and what was
+//! promised, and shares no code with what it judges. [`model`] is a test of its own: one authority against plain maps, for a million
 //! transactions.
 
 mod books;
+mod committee;
 mod host;
 mod liar;
 pub mod model;
 mod payer;
 mod scenario;
+mod shrink;
 mod test_network;
 mod thief;
 mod world;
 
 pub use books::Violation;
 pub use liar::Behaviour;
+pub use payer::Mishap;
 pub use scenario::Scenario;
+pub use shrink::Size;
 pub use test_network::TestNetwork;
 
+use crate::Failure;
 use crate::campaign::each_seed;
 use crate::mutants::Active;
-use crate::{Failure, replay};
 use quorate_crypto::Digest;
 use quorate_crypto::stand_in::StandIns;
 use quorate_types::Time;
@@ -52,6 +56,14 @@ pub struct Report {
     pub conflicts: u64,
     /// Orders refused as invalid.
     pub invalid: u64,
+    /// Coins that were frozen, honest payers' and others'.
+    pub frozen: u64,
+    /// Those of them whose release was decided.
+    pub decided: u64,
+    /// Refunds of honest payers that became certificates.
+    pub refunded: u64,
+    /// Coins that honest payers lost by signing twice without knowing.
+    pub lost: u64,
     /// Number of faults tried, by kind.
     pub tried: BTreeMap<&'static str, u64>,
     /// First property that did not hold, if any.
@@ -77,11 +89,7 @@ pub fn run(scenario: &Scenario) -> Report {
         oracle,
         text,
         state: scenario.describe(),
-        replay: format!(
-            "quorate sim --payments --seed {}{}",
-            scenario.seed,
-            replay::mutant(scenario.mutant)
-        ),
+        replay: scenario.replay(),
     });
     report
 }

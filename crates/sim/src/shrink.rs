@@ -4,80 +4,87 @@
 //! taken and the pass begins again. When no pass finds anything more, or the budget is spent, what
 //! is left is the smallest. Nothing is drawn: the same scenario shrinks the same way every time.
 //!
-//! A simpler scenario must be one that a correct committee survives, or anything would fail in it:
-//! no step makes more members faulty than the weights tolerate (unless they were from the start),
-//! and none touches the time that progress is given.
+//! What is simpler, each kind of scenario says ([`Shrinks`]): that of a committee in
+//! [`committee`], that of payments beside it. A simpler scenario must be one that a correct system
+//! survives, or anything would fail in it: no step makes more members faulty than are tolerated
+//! (unless they were from the start), and none touches the time that progress is given.
 
-use crate::byzantine::Behaviour;
-use crate::faults::Fault;
-use crate::network::Conditions;
-use crate::run::{Failure, Report, run};
-use crate::scenario::Scenario;
-use crate::scenario::changes::PlannedChange;
-use quorate_crypto::SchemeKind;
-use quorate_types::Weights;
+mod committee;
+
+pub use committee::Size;
+
+use crate::faults::{Fault, Schedule};
+use crate::run::Failure;
+use crate::scenario::text::TextError;
+use quorate_crypto::Digest;
+use serde::Serialize;
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
-/// Size of a scenario, as people see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Number of members, faulty ones included.
-    pub replicas: usize,
-    /// Members that do not behave.
-    pub faulty: usize,
-    /// Faults in its schedule.
-    pub faults: usize,
-    /// Number of operations that clients submit.
-    pub operations: usize,
-    /// Number of clients that submit them.
-    pub clients: usize,
-}
+/// Scenario that can be made simpler.
+pub trait Shrinks: Clone + PartialEq + Sized + 'static {
+    /// Size of a scenario, as people see it.
+    type Size: Copy + fmt::Debug + fmt::Display + Serialize;
+    /// Result of a run.
+    type Report: Clone + fmt::Debug;
 
-impl Size {
-    /// Counts the parts of a scenario.
+    /// Passes in their order: parts that cost most to understand go first.
+    const PASSES: &'static [Pass<Self>];
+
+    /// Counts its parts.
+    fn size(&self) -> Self::Size;
+
+    /// Runs it to its end.
+    fn run(&self) -> Self::Report;
+
+    /// Property that a run broke, if it broke one.
+    fn failure(report: &Self::Report) -> Option<&Failure>;
+
+    /// The hash of all events of a run.
+    fn trace_hash(report: &Self::Report) -> Digest;
+
+    /// Returns `true` if a correct system survives it wherever it survives `before`.
+    fn is_survivable(&self, before: &Self) -> bool;
+
+    /// The same without whatever says how it was drawn.
     #[must_use]
-    pub fn of(scenario: &Scenario) -> Self {
-        let is_faulty = |behaviour: &&Behaviour| **behaviour != Behaviour::Honest;
-        Self {
-            replicas: scenario.replicas,
-            faulty: scenario.behaviours.iter().filter(is_faulty).count(),
-            faults: scenario.schedule.len(),
-            operations: scenario.operations,
-            clients: scenario.clients,
-        }
-    }
-}
+    fn plain(&self) -> Self;
 
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { replicas, faulty, faults, operations, clients } = self;
-        write!(
-            f,
-            "{replicas} members ({faulty} faulty), {faults} faults, {operations} operations, \
-             {clients} clients"
-        )
-    }
+    /// Seed that it was drawn from.
+    fn seed(&self) -> u64;
+
+    /// Command that runs it again.
+    fn replay(&self) -> String;
+
+    /// As a file that [`Shrinks::from_file`] reads back: the same run, event for event.
+    fn to_toml(&self) -> String;
+
+    /// Reads a file of this name.
+    ///
+    /// # Errors
+    /// When it is no such scenario, or its parts do not fit together.
+    fn from_file(text: &str, name: String) -> Result<Self, TextError>;
 }
 
 /// State of a search for a smaller scenario.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct Step<Z> {
     /// Scenarios run so far.
     pub runs: u64,
     /// The smallest that fails so far.
-    pub size: Size,
+    pub size: Z,
     /// Name of the pass under way.
     pub pass: &'static str,
 }
 
 /// Smallest scenario that was found.
 #[derive(Clone, Debug)]
-pub struct Shrunk {
+pub struct Shrunk<S: Shrinks> {
     /// The smallest scenario found.
-    pub scenario: Scenario,
+    pub scenario: S,
     /// Its report; its verdict is the same oracle's complaint.
-    pub report: Report,
+    pub report: S::Report,
     /// Number of scenarios run.
     pub runs: u64,
     /// `true` if nothing simpler fails, as far as the passes go; otherwise the budget was spent.
@@ -85,49 +92,37 @@ pub struct Shrunk {
 }
 
 /// One way to make scenarios simpler.
-struct Pass {
-    name: &'static str,
+#[derive(Debug)]
+pub struct Pass<S> {
+    /// What there is less of.
+    pub name: &'static str,
     /// Simpler scenarios, boldest first.
-    propose: fn(&Scenario) -> Vec<Scenario>,
+    pub propose: fn(&S) -> Vec<S>,
 }
-
-/// Passes in their order: parts that cost most to understand go first.
-const PASSES: [Pass; 10] = [
-    Pass { name: "faults", propose: fewer_faults },
-    Pass { name: "changes", propose: fewer_changes },
-    Pass { name: "behaviours", propose: fewer_liars },
-    Pass { name: "operations", propose: fewer_operations },
-    Pass { name: "clients", propose: fewer_clients },
-    Pass { name: "network", propose: calmer_network },
-    Pass { name: "members", propose: fewer_members },
-    Pass { name: "hosts", propose: calmer_hosts },
-    Pass { name: "settings", propose: plainer_settings },
-    Pass { name: "time", propose: shorter },
-];
 
 /// Shrinks a scenario that breaks `oracle`. `proceed` hears of every step, and ends it all by
 /// answering no. `None` when the scenario does not break that oracle.
-pub fn shrink(
-    scenario: &Scenario,
+pub fn shrink<S: Shrinks>(
+    scenario: &S,
     oracle: &str,
-    mut proceed: impl FnMut(&Step) -> bool,
-) -> Option<Shrunk> {
-    let same = |report: &Report| matches!(&report.verdict, Err(f) if f.oracle == oracle);
-    let mut best = Scenario { options: Vec::new(), ..scenario.clone() };
-    let mut report = run(&best);
+    mut proceed: impl FnMut(&Step<S::Size>) -> bool,
+) -> Option<Shrunk<S>> {
+    let same = |report: &S::Report| S::failure(report).is_some_and(|f| f.oracle == oracle);
+    let mut best = scenario.plain();
+    let mut report = best.run();
     let mut runs = 1;
     if !same(&report) {
         return None;
     }
-    let mut try_one = |candidate: &Scenario, best: &Scenario, pass| {
+    let mut try_one = |candidate: &S, best: &S, pass| {
         runs += 1;
-        let report = run(candidate);
-        let went_on = proceed(&Step { runs, size: Size::of(best), pass });
+        let report = candidate.run();
+        let went_on = proceed(&Step { runs, size: best.size(), pass });
         (went_on, same(&report).then_some(report))
     };
     let mut improved = true;
     while std::mem::take(&mut improved) {
-        for pass in &PASSES {
+        for pass in S::PASSES {
             while let Some(next) = first_that_fails(pass, &best, &mut try_one) {
                 let Ok((simpler, its_report)) = next else {
                     return Some(Shrunk { scenario: best, report, runs, complete: false });
@@ -140,13 +135,13 @@ pub fn shrink(
 }
 
 /// The first simpler scenario of a pass that still fails; `Err` when the budget is spent.
-fn first_that_fails(
-    pass: &Pass,
-    best: &Scenario,
-    try_one: &mut impl FnMut(&Scenario, &Scenario, &'static str) -> (bool, Option<Report>),
-) -> Option<Result<(Scenario, Report), OutOfBudget>> {
+fn first_that_fails<S: Shrinks>(
+    pass: &Pass<S>,
+    best: &S,
+    try_one: &mut impl FnMut(&S, &S, &'static str) -> (bool, Option<S::Report>),
+) -> Option<Result<(S, S::Report), OutOfBudget>> {
     for candidate in (pass.propose)(best) {
-        if candidate == *best || !is_survivable(&candidate, best) {
+        if candidate == *best || !candidate.is_survivable(best) {
             continue;
         }
         match try_one(&candidate, best, pass.name) {
@@ -160,170 +155,27 @@ fn first_that_fails(
 
 struct OutOfBudget;
 
-/// No more may be wrong with the members than before, or than is tolerated; where that was the
-/// point, it stays so.
-fn is_survivable(candidate: &Scenario, before: &Scenario) -> bool {
-    let excess = |scenario: &Scenario| {
-        scenario.faulty_weight().saturating_sub(scenario.weights.faulty_max())
-    };
-    let are_sound = candidate.changes.iter().all(|change| change.check(candidate).is_ok());
-    are_sound && excess(candidate) <= excess(before)
+/// Parts of a list to leave out: all of it, halves, quarters, and so on to single ones.
+pub(crate) fn parts(len: usize) -> impl Iterator<Item = Range<usize>> {
+    let chunks = std::iter::successors(Some(len), |chunk| Some(chunk / 2));
+    let chunks = chunks.take_while(|chunk| *chunk > 0);
+    chunks.flat_map(move |chunk| {
+        (0..len).step_by(chunk).map(move |start| start..len.min(start + chunk))
+    })
 }
 
-/// A copy with something changed, in which every fault befalls a host that there is.
-fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut simpler = scenario.clone();
-    change(&mut simpler);
-    let hosts = simpler.hosts();
-    simpler.schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
-    simpler
-}
-
-/// All of them, halves, quarters, and so on to single ones, each left out.
-fn fewer_faults(scenario: &Scenario) -> Vec<Scenario> {
-    let faults = scenario.schedule.len();
-    let mut simpler = Vec::new();
-    let mut chunk = faults;
-    while chunk > 0 {
-        let starts = (0..faults).step_by(chunk);
-        simpler.extend(starts.map(|start| {
-            let end = faults.min(start + chunk);
-            with(scenario, |s| drop(s.schedule.drain(start..end)))
-        }));
-        chunk /= 2;
-    }
-    simpler
-}
-
-/// None, each left out, and each with nothing but the protocol changed, or the epoch.
-fn fewer_changes(scenario: &Scenario) -> Vec<Scenario> {
-    let mut simpler = vec![with(scenario, |s| s.changes.clear())];
-    for (place, change) in scenario.changes.iter().enumerate() {
-        let plain = PlannedChange::of(scenario, change.at);
-        let mut of_protocol = plain.clone();
-        of_protocol.settings.protocol.clone_from(&change.settings.protocol);
-        simpler.push(with(scenario, |s| drop(s.changes.remove(place))));
-        for instead in [plain, of_protocol] {
-            simpler.push(with(scenario, |s| s.changes[place] = instead));
-        }
-        simpler.push(with(scenario, |s| s.changes[place].crashes.clear()));
-    }
-    simpler
-}
-
-fn fewer_liars(scenario: &Scenario) -> Vec<Scenario> {
-    let honest = |member: usize| with(scenario, |s| s.behaviours[member] = Behaviour::Honest);
-    let lies = |member: &usize| scenario.behaviours[*member] != Behaviour::Honest;
-    (0..scenario.replicas).filter(lies).map(honest).collect()
-}
-
-/// A sixteenth, a quarter, a half, three quarters, and one less.
-fn fewer_operations(scenario: &Scenario) -> Vec<Scenario> {
-    let all = scenario.operations;
-    let counts = [all / 16, all / 4, all / 2, all * 3 / 4, all.saturating_sub(1)];
-    counts.into_iter().map(|count| with(scenario, |s| s.operations = count)).collect()
-}
-
-fn fewer_clients(scenario: &Scenario) -> Vec<Scenario> {
-    (1..scenario.clients).map(|count| with(scenario, |s| s.clients = count)).collect()
-}
-
-fn calmer_network(scenario: &Scenario) -> Vec<Scenario> {
-    // As calm as can be: a step must never lead back to where an earlier one left.
-    let calm = Conditions { jitter_us: 0, ..Scenario::calm(0, 1).conditions };
-    vec![
-        with(scenario, |s| s.conditions = calm.clone()),
-        with(scenario, |s| s.conditions.loss_percent = 0),
-        with(scenario, |s| s.conditions.duplicate_percent = 0),
-        with(scenario, |s| s.conditions.reorder_percent = 0),
-        with(scenario, |s| s.conditions.corrupt_permille = 0),
-        with(scenario, |s| s.conditions.spell_us = 0),
-        with(scenario, |s| s.conditions.jitter_us = 0),
-        with(scenario, |s| s.conditions.base_us = calm.base_us.clone()),
-    ]
-}
-
-/// Fewer members, the first ones; and members that all weigh the same.
-fn fewer_members(scenario: &Scenario) -> Vec<Scenario> {
-    let first = |count: usize| {
-        with(scenario, |s| {
-            s.replicas = count;
-            s.behaviours.truncate(count);
-            s.clock_rates.truncate(count);
-            let each = scenario.weights.each()[..count].to_vec();
-            s.weights = Weights::new(each).unwrap_or_else(|_| Weights::equal(count));
-            s.changes.iter_mut().for_each(|change| change.keep_first(count));
-        })
-    };
-    let equal = with(scenario, |s| s.weights = Weights::equal(s.replicas));
-    (4..scenario.replicas).map(first).chain([equal]).collect()
-}
-
-fn calmer_hosts(scenario: &Scenario) -> Vec<Scenario> {
-    let calm = Scenario::calm(0, 1);
-    vec![
-        with(scenario, |s| s.clock_rates.fill(1_000_000)),
-        with(scenario, |s| s.durations = calm.durations.clone()),
-        with(scenario, |s| s.executor = calm.executor.clone()),
-        with(scenario, |s| s.log = calm.log.clone()),
-        with(scenario, |s| s.scheme = SchemeKind::Stub),
-    ]
-}
-
-fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
-    let calm = Scenario::calm(0, 1).settings;
-    vec![
-        with(scenario, |s| s.settings = calm.clone()),
-        with(scenario, |s| s.settings.availability = calm.availability),
-        with(scenario, |s| s.settings.execution_certificates = calm.execution_certificates),
-        with(scenario, |s| {
-            s.settings.comparison.truncation = calm.comparison.truncation;
-            s.settings.inline_bodies = calm.inline_bodies;
-        }),
-        with(scenario, |s| s.settings.comparison.truncation = calm.comparison.truncation),
-        with(scenario, |s| s.settings.leader_tenure = calm.leader_tenure),
-        with(scenario, |s| s.settings.concurrent_slots = calm.concurrent_slots),
-        with(scenario, |s| s.settings.shorten_failed_turns = calm.shorten_failed_turns),
-        with(scenario, |s| s.settings.timeout_growth = calm.timeout_growth),
-        with(scenario, |s| {
-            s.settings.comparison.block_operations_max = calm.comparison.block_operations_max;
-        }),
-        with(scenario, |s| s.settings.comparison.filter_requests = calm.comparison.filter_requests),
-        with(scenario, |s| s.settings.vote_wait_ms = 0),
-        with(scenario, |s| s.settings.verify = calm.verify),
-        with(scenario, |s| s.settings.batch_bytes = calm.batch_bytes),
-        with(scenario, |s| s.settings.batch_delay_ms = calm.batch_delay_ms),
-        with(scenario, |s| s.settings.timeout_ms = calm.timeout_ms),
-        with(scenario, |s| s.settings.snapshot_every = calm.snapshot_every),
-    ]
-}
-
-/// Half the time for faults, without those that began later; and each fault for half as long.
-fn shorter(scenario: &Scenario) -> Vec<Scenario> {
-    const LEAST: Duration = Duration::from_millis(100);
-    let mut simpler = Vec::new();
-    if scenario.fault_phase >= 2 * LEAST {
-        simpler.push(with(scenario, |s| {
-            s.fault_phase = half(s.fault_phase);
-            let end = quorate_types::Time(0) + s.fault_phase;
-            s.schedule.retain(|(at, _)| *at < end);
-            s.changes.retain(|change| change.at < s.fault_phase);
-        }));
-    }
-    for index in 0..scenario.schedule.len() {
-        let halved = halved(&scenario.schedule[index].1);
-        simpler.extend(halved.map(|fault| with(scenario, |s| s.schedule[index].1 = fault)));
-    }
-    simpler
+/// The faults that befall a host that there is.
+pub(crate) fn keep_faults_of(schedule: &mut Schedule, hosts: usize) {
+    schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
 }
 
 /// In whole microseconds: a file has no others.
-fn half(span: Duration) -> Duration {
+pub(crate) fn half(span: Duration) -> Duration {
     Duration::from_micros(u64::try_from(span.as_micros()).expect("a run is minutes") / 2)
 }
 
 /// The fault for half as long; `None` when that is next to nothing.
-fn halved(fault: &Fault) -> Option<Fault> {
+pub(crate) fn halved(fault: &Fault) -> Option<Fault> {
     let mut shorter = fault.clone();
     let span = shorter.span_mut()?;
     *span = half(*span);
@@ -332,13 +184,13 @@ fn halved(fault: &Fault) -> Option<Fault> {
 
 /// A scenario's file: what it is and how it fails in a comment, then the scenario.
 #[must_use]
-pub fn file_of(shrunk: &Shrunk) -> String {
+pub fn file_of<S: Shrinks>(shrunk: &Shrunk<S>) -> String {
     let mut text = String::new();
-    if let Err(Failure { oracle, text: complaint, .. }) = &shrunk.report.verdict {
+    if let Some(Failure { oracle, text: complaint, .. }) = S::failure(&shrunk.report) {
         let one_line = complaint.replace('\n', " ");
         text.push_str(&format!("# Breaks '{oracle}': {one_line}\n"));
     }
-    text.push_str(&format!("# {}.\n\n", Size::of(&shrunk.scenario)));
+    text.push_str(&format!("# {}.\n\n", shrunk.scenario.size()));
     text + &shrunk.scenario.to_toml()
 }
 

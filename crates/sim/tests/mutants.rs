@@ -11,7 +11,7 @@ use quorate_sim::faults::Fault;
 use quorate_sim::mutants::Active;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::scenario::changes::PlannedChange;
-use quorate_sim::shrink::{Size, file_of, shrink};
+use quorate_sim::shrink::{Shrinks, Size, file_of, shrink};
 use quorate_sim::twins::{Ground, Plan, PlanFile, PlanSize, run_plan, run_plans, shrink_plan};
 use quorate_sim::{Scenario, payments, run};
 use quorate_types::Time;
@@ -367,4 +367,35 @@ missed_by_payers! {
     votes_of_two_shards: PayAnyShard in 400;
     roots_of_anybody: PayRootOfAnybody in 400;
     issues_by_anybody: PayAnyIssuer in 400;
+    votes_over_frozen_coins: PayVoteOverFrozen in 400;
+    reports_before_freezes_are_durable: PayReportBeforePersist in 400;
+    refunded_coins_that_are_free: PayRefundSetsFree in 400;
+    refunds_to_anybody: PayRefundToAnybody in 400;
+    releases_by_a_majority: PayReleaseMostReported in 800;
+    releases_input_by_input: PayReleaseOneInput in 400;
+    releases_to_whoever_signed: PayReleaseToAnybody in 400;
+    silence_taken_for_nothing: PayReleaseUnheard in 400;
+    freezes_by_anybody: PayFreezeByAnybody in 400;
+    reports_in_anothers_name: PayReportByAnybody in 400;
+}
+
+/// As the swarm's: found, shrunk, and its file fails in the same way; without the mutant nothing is
+/// wrong with what is left.
+#[test]
+fn a_mutant_that_payers_miss_is_shrunk_and_replayed() {
+    let draw = |seed| payments::Scenario::from_seed(seed).with_mutant(Mutant::PayReleaseUnheard);
+    let found =
+        (0..100).find_map(|seed| Some((draw(seed), payments::run(&draw(seed)).verdict.err()?)));
+    let (scenario, failure) = found.expect("it is noticed in a few seeds");
+    let shrunk = shrink(&scenario, failure.oracle, |step| step.runs < 400).expect("it fails");
+    let (before, after) = (scenario.size(), shrunk.scenario.size());
+    assert!(after.faults < before.faults || before.faults == 0, "{before} to {after}");
+    let fewer = after.payments + after.crimes < before.payments + before.crimes;
+    assert!(fewer, "{before} to {after}");
+    let read = payments::Scenario::from_toml(&file_of(&shrunk)).expect("its own file");
+    let replayed = payments::run(&read);
+    assert_eq!(replayed.trace_hash, shrunk.report.trace_hash);
+    assert_eq!(replayed.verdict.expect_err("it still fails").oracle, failure.oracle);
+    let kept = payments::Scenario { mutant: None, ..shrunk.scenario };
+    assert_eq!(payments::run(&kept).verdict, Ok(()));
 }

@@ -101,7 +101,7 @@ pub(crate) struct Options {
     /// --twins-scenarios: each goes on to a second epoch, with another committee
     #[arg(long, conflicts_with_all = ["replay"])]
     changes: bool,
-    /// Run the scenario in this file, of the swarm or of Twins
+    /// Run the scenario in this file, of a swarm or of Twins
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention", "short"])]
     replay: Option<PathBuf>,
     /// Run so many scenarios of Twins instead of seeds: machines of the protocol without engine or
@@ -167,7 +167,10 @@ impl Options {
             return payments::run_model(self.seed.unwrap_or(self.from), count, mutant, self.json);
         }
         if self.payments {
-            return payments::run(self.range()?, self.threads(), mutant, self.json);
+            let out = (self.shrink > 0).then_some(self.out.as_path());
+            let (threads, seconds) = (self.threads(), self.shrink);
+            let search = payments::Search { threads, mutant, seconds, out };
+            return search.run(self.range()?, self.json);
         }
         if let Some(count) = self.twins_scenarios {
             let out = (self.shrink > 0).then_some(self.out.as_path());
@@ -180,6 +183,9 @@ impl Options {
             let text = smallest::read(file)?;
             if is_plan_file(&text) {
                 return twins::replay(file, &text, self.json);
+            }
+            if quorate_sim::payments::Scenario::is_file(&text) {
+                return payments::replay(file, &text, self.json);
             }
         }
         let begun = Instant::now();
@@ -205,7 +211,7 @@ impl Options {
         &self,
         campaign: &Campaign,
         mutant: Option<Mutant>,
-    ) -> Result<Option<smallest::Smallest>, Failure> {
+    ) -> Result<Option<smallest::Smallest<Scenario>>, Failure> {
         let Some((report, failure)) = campaign.broken().next() else { return Ok(None) };
         let scenario = self.draw(report.seed, mutant);
         let file = self.out.join(format!("seed-{}.toml", report.seed));

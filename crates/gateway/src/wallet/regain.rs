@@ -4,14 +4,13 @@
 use super::notes::{self, ReceivedNote, SentNote};
 use super::record::Record;
 use super::{Wallet, WalletError};
-use quorate_crypto::mutants::{self, Mutant};
 use quorate_node::unix_ms;
 use quorate_payments::{
     Coin, CoinStatus, Core, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
     RecordName, Transaction, TxCertificate, TxId, WalletRecord,
 };
 use quorate_types::ReplicaId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Transactions and receipts that were regained, and what stands in their way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -175,7 +174,7 @@ impl Wallet {
                 .iter()
                 .filter_map(|(from, states)| Some((*from, states.get(at)?)))
                 .collect();
-            match self.judge(*input, &states) {
+            match CoinStatus::agreed(&self.network, self.owner(), *input, &states) {
                 Some(CoinStatus::Free) => free.push(*input),
                 Some(CoinStatus::Locked { tx, .. }) => taken.push((*input, tx)),
                 Some(CoinStatus::Frozen) => frozen.push(*input),
@@ -189,45 +188,9 @@ impl Wallet {
         self.write(Record::Asked { free, taken, at_ms: unix_ms() })
     }
 
-    /// State of a coin by what authorities say; `None` while nothing follows from it.
-    fn judge(&self, input: OutputId, states: &[(ReplicaId, &CoinStatus)]) -> Option<CoinStatus> {
-        let committee = self.network.committee();
-        let weigh = |who: &BTreeSet<usize>| {
-            let who = quorate_crypto::Bitmap::from_indices(committee.size(), who.iter().copied());
-            (committee.weight_of(&who) >= committee.quorum(), committee.includes_honest(&who))
-        };
-        let mut unproven: BTreeMap<TxId, BTreeSet<usize>> = BTreeMap::new();
-        for (from, state) in states {
-            let CoinStatus::Locked { tx, core } = state else { continue };
-            // One authority that shows what we signed is enough: we did sign it.
-            if self.is_own(core.as_deref(), *tx, input) {
-                return Some(CoinStatus::Locked { tx: *tx, core: None });
-            }
-            unproven.entry(*tx).or_default().insert(from.index());
-        }
-        let said = unproven.into_iter().find(|(_, who)| weigh(who).1);
-        if let Some((tx, _)) = said {
-            return Some(CoinStatus::Locked { tx, core: None });
-        }
-        let frozen = states.iter().filter(|(_, state)| **state == CoinStatus::Frozen);
-        if weigh(&frozen.map(|(from, _)| from.index()).collect()).1 {
-            return Some(CoinStatus::Frozen);
-        }
-        // Those who know of a lock or a release do not count, whatever they can show of it.
-        let is_counted = mutants::active(Mutant::PayFreeByFewer);
-        let free = states.iter().filter(|(_, state)| is_counted || **state == CoinStatus::Free);
-        let free = free.map(|(from, _)| from.index()).collect();
-        weigh(&free).0.then_some(CoinStatus::Free)
-    }
-
     /// Tells whether an authority shows a transaction of this key that takes the coin.
     pub(super) fn is_own(&self, core: Option<&Core>, tx: TxId, coin: OutputId) -> bool {
-        core.is_some_and(|core| {
-            core.id == tx
-                && core.payer == self.owner()
-                && core.locks.contains(&coin)
-                && core.is_genuine(&self.network)
-        })
+        core.is_some_and(|core| core.is_of(&self.network, self.owner(), tx, coin))
     }
 
     /// Records of receipts that no quorum of authorities has yet, as far as their coins are here;

@@ -10,7 +10,7 @@ use crossbeam_channel::Sender;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::Frame;
 use quorate_payments::{
-    CheckedOrder, CoinStatus, Locked, NOTE_BYTES_MAX, Network, Numbered, OutputId, RecordContent,
+    CheckedOrder, CoinStatus, NOTE_BYTES_MAX, Network, Numbered, OutputId, RecordContent,
     RecordKind, RecordName, Transaction, TxId, WalletRecord, WalletReply, WalletRequest,
 };
 use std::sync::Arc;
@@ -117,12 +117,8 @@ pub(super) fn coin_states(
     locks: &Locks,
 ) -> Result<WalletReply, NodeError> {
     let state = |input: &OutputId| -> Result<CoinStatus, NodeError> {
-        let Some(Locked { tx, sequence }) = locks.spent().get(*input)? else {
-            let is_frozen = locks.spent().frozen().contains(*input);
-            return Ok(if is_frozen { CoinStatus::Frozen } else { CoinStatus::Free });
-        };
-        let core = locks.read(sequence)?.map(|lock| Box::new(lock.core));
-        Ok(CoinStatus::Locked { tx, core: core.filter(|core| core.payer == question.from) })
+        let read = |sequence| Ok(locks.read(sequence)?.map(|lock| lock.core));
+        CoinStatus::of(*input, locks.spent(), question.from, read)
     };
     question.inputs.iter().map(state).collect::<Result<_, _>>().map(WalletReply::Coins)
 }

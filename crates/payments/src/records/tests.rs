@@ -1,5 +1,7 @@
 use super::*;
+use crate::release::Decision;
 use crate::testing::{ALICE, BOB, ISSUER, MALLORY, TestNetwork, key, to};
+use crate::{AuthorityEvent, Verdict};
 use quorate_crypto::hash;
 use quorate_crypto::mutants::assert_noticed;
 
@@ -115,4 +117,29 @@ fn messages_are_encoded_so() {
         WalletReply::Coins(vec![CoinStatus::Free, CoinStatus::Locked { tx: input.tx, core: None }]);
     let states = borsh::to_vec(&states).expect("into memory");
     assert_eq!(hex::encode(states), format!("00020000000001{hash}00"));
+}
+
+/// A coin that went to a transaction by a release: those who were locked for nothing voted for it
+/// too, and their lock says nothing of it.
+#[test]
+fn a_coin_that_was_released_is_not_free() {
+    let testnet = TestNetwork::new();
+    let coin = testnet.endowed(MALLORY)[0].clone();
+    let paid = testnet.spend(MALLORY, std::slice::from_ref(&coin), &[to(BOB, 5)]);
+    let tx = paid.id(testnet.network.id());
+    let mut host = testnet.hosts().remove(0);
+    host.execute(AuthorityEvent::Freeze(vec![coin.id]));
+    host.execute(AuthorityEvent::Decided(vec![(coin.id, Decision::Spend(tx))]));
+    assert!(matches!(host.verdict(&paid), Verdict::Vote(_)));
+    let read = |_| -> Result<Option<Core>, LookupFailed> { Ok(None) };
+    let said = CoinStatus::of(coin.id, &host.spent, key(MALLORY), read);
+    assert_eq!(said, Ok(CoinStatus::Frozen));
+    let replica = quorate_types::ReplicaId;
+    let (free, frozen) = (CoinStatus::Free, CoinStatus::Frozen);
+    let agreed = |said: &[(ReplicaId, &CoinStatus)]| {
+        CoinStatus::agreed(&testnet.network, key(MALLORY), coin.id, said)
+    };
+    assert_eq!(agreed(&[(replica(0), &free), (replica(1), &free), (replica(2), &frozen)]), None);
+    let both = [(replica(0), &free), (replica(1), &frozen), (replica(2), &frozen)];
+    assert_eq!(agreed(&both), Some(CoinStatus::Frozen), "an honest one is among them");
 }

@@ -3,9 +3,13 @@
 //! It is told of every transaction that anybody makes, of every vote as it leaves an honest
 //! authority, and of every certificate that anybody accepts. It takes faulty authorities to have
 //! voted for everything: what they and the honest voters could certify counts as certified, whether
-//! anybody collects the votes or not.
+//! anybody collects the votes or not. Releases are judged by what honest authorities
+//! promised: a decision against what may be certified is wrong, whatever the committee counted.
+
+mod releases;
 
 use quorate_crypto::IdentityKey;
+use quorate_payments::release::Decision;
 use quorate_payments::{Output, OutputId, Source, Transaction, TxCertificate, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +33,7 @@ enum Taken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Action {
     payer: IdentityKey,
+    is_refund: bool,
     takes: Vec<Taken>,
     gives: Vec<Output>,
 }
@@ -37,6 +42,7 @@ struct Action {
 #[derive(Debug)]
 pub(super) struct Books {
     issuer: IdentityKey,
+    authorities: usize,
     quorum: usize,
     faulty: BTreeSet<usize>,
     actions: BTreeMap<TxId, Action>,
@@ -46,6 +52,13 @@ pub(super) struct Books {
     promises: BTreeMap<(usize, Taken), TxId>,
     takers: BTreeMap<Taken, TxId>,
     certifiable: BTreeSet<TxId>,
+    /// Transactions whose certificates somebody saw.
+    believed: BTreeSet<TxId>,
+    /// Transactions that honest owners showed.
+    shown: BTreeSet<TxId>,
+    /// What honest authorities reported of coins under release.
+    reports: BTreeMap<(usize, OutputId), Option<TxId>>,
+    decisions: BTreeMap<OutputId, Decision>,
     issued: u128,
     unspent: u128,
     redeemed: u128,
@@ -71,6 +84,7 @@ impl Books {
         let begun: u128 = genesis.values().map(|output| u128::from(output.value)).sum();
         Self {
             issuer,
+            authorities,
             quorum: authorities - (authorities - 1) / 3,
             faulty,
             actions: BTreeMap::new(),
@@ -79,6 +93,10 @@ impl Books {
             promises: BTreeMap::new(),
             takers: BTreeMap::new(),
             certifiable: BTreeSet::new(),
+            believed: BTreeSet::new(),
+            shown: BTreeSet::new(),
+            reports: BTreeMap::new(),
+            decisions: BTreeMap::new(),
             issued: begun,
             unspent: begun,
             redeemed: 0,
@@ -92,7 +110,8 @@ impl Books {
             Source::Issue { serial } => vec![Taken::Serial(*serial)],
             Source::Refund(input) => vec![Taken::Output(input.id)],
         };
-        let action = Action { payer: tx.payer, takes, gives: tx.outputs.clone() };
+        let is_refund = matches!(tx.source, Source::Refund(_));
+        let action = Action { payer: tx.payer, is_refund, takes, gives: tx.outputs.clone() };
         match self.actions.insert(id, action.clone()) {
             Some(other) if other != action => {
                 violation("names", format!("{id} names {other:?} and {action:?}"))
@@ -107,12 +126,7 @@ impl Books {
             return violation("validity", format!("{authority} votes for {id}, which nobody made"));
         };
         for taken in &action.takes {
-            let promised = *self.promises.entry((authority, *taken)).or_insert(id);
-            if promised != id {
-                let text =
-                    format!("{authority} votes for {promised} and {id}, both take {taken:?}");
-                return violation("one vote an input", text);
-            }
+            self.on_promise(authority, id, &action, *taken)?;
         }
         if let Err(reason) = self.validity(&action) {
             return violation("validity", format!("{authority} votes for {id}: {reason}"));
@@ -123,6 +137,25 @@ impl Books {
             self.take_effect(id, &action)?;
         }
         Ok(())
+    }
+
+    /// One promise an input, but for what the coin's release was decided for.
+    fn on_promise(&mut self, authority: usize, id: TxId, action: &Action, taken: Taken) -> Verdict {
+        if let Taken::Output(coin) = taken
+            && self.is_decided_for(coin, id, action.is_refund)
+        {
+            self.promises.insert((authority, taken), id);
+            return Ok(());
+        }
+        let promised = *self.promises.entry((authority, taken)).or_insert(id);
+        if promised != id {
+            let text = format!("{authority} votes for {promised} and {id}, both take {taken:?}");
+            return violation("one vote an input", text);
+        }
+        match taken {
+            Taken::Output(coin) => self.check_frozen(authority, id, action.is_refund, coin),
+            Taken::Serial(_) => Ok(()),
+        }
     }
 
     fn validity(&self, action: &Action) -> Result<(), String> {
@@ -186,7 +219,7 @@ impl Books {
 
     /// Somebody believes a certificate: its honest signers voted, and they are a quorum with the
     /// others.
-    pub(super) fn on_certificate(&self, id: TxId, certificate: &TxCertificate) -> Verdict {
+    pub(super) fn on_certificate(&mut self, id: TxId, certificate: &TxCertificate) -> Verdict {
         let signers: BTreeSet<usize> = certificate.signers().iter().collect();
         let nobody = BTreeSet::new();
         let voters = self.voters.get(&id).unwrap_or(&nobody);
@@ -198,6 +231,7 @@ impl Books {
             let text = format!("{id} by {signers:?}; {invented:?} never voted for it");
             return violation("certificates", text);
         }
+        self.believed.insert(id);
         Ok(())
     }
 

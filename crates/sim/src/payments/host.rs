@@ -1,13 +1,20 @@
-//! An authority's shard: its machine, its log of locks, and what waits for the disk.
+//! An authority's shard: its machine, its log of promises, what waits for the disk, and what it
+//! learned of the committee's order.
 
-use quorate_crypto::KeyFile;
+mod following;
+mod wallets;
+
+use quorate_crypto::{IdentityKey, KeyFile};
 use quorate_deterministic::Rng;
 use quorate_engine::host::{Barrier, HeldBack};
+use quorate_payments::release::{Held, Report};
 use quorate_payments::{
-    Answer, Authority, AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier,
-    Orders, SignJob, SpentSet, Transaction, check_orders,
+    Answer, Authority, AuthorityEffect, AuthorityEvent, CheckedOrder, Equivocation, Lock, Network,
+    OrderVerifier, Orders, OutputId, ReleaseEntry, SignJob, SpentSet, Transaction, WalletRecord,
+    WalletReply, check_orders,
 };
 use quorate_types::{Machine, ReplicaId, Time, Verified};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Request of a host to the world.
@@ -21,19 +28,32 @@ pub(super) enum HostRequest {
     Read(u64),
     /// Send an answer to whoever's endpoint is the ticket.
     Send(u64, Answer),
+    /// Reply to the request of this number, to whoever's endpoint is the ticket.
+    Reply(u64, u64, WalletReply),
+    /// Have a report ordered.
+    Report(OutputId, Held),
     /// Keep a proof of misbehaviour.
     Evidence(Box<Equivocation>),
+}
+
+/// Entry of a host's log.
+#[derive(Clone, Debug)]
+enum LogEntry {
+    Lock(Lock),
+    Release(ReleaseEntry),
+    /// Record of a wallet, by the wallet's key.
+    Record(IdentityKey, Box<WalletRecord>),
 }
 
 /// Host of one shard of an authority.
 #[derive(Debug)]
 pub(super) struct AuthorityHost {
     pub(super) authority: usize,
-    shard: u16,
+    pub(super) shard: u16,
     pub(super) keys: KeyFile,
     network: Arc<Network>,
     /// Its log: what is durable, then what was written and may be lost.
-    log: Vec<Lock>,
+    log: Vec<LogEntry>,
     durable: usize,
     /// Counts its starts: what was asked for in an earlier life is answered in vain.
     pub(super) life: u64,
@@ -46,14 +66,23 @@ pub(super) struct AuthorityHost {
 #[derive(Debug)]
 struct Running {
     verifier: OrderVerifier,
+    spent: Arc<SpentSet>,
     machine: Authority,
     inbox: Vec<(u64, Transaction)>,
     barrier: Barrier,
-    /// Answers with their tickets. Several syncs may be under way, so no group commit is around
-    /// them: what is counted is the log's locks since the start.
-    held: HeldBack<(u64, Answer)>,
-    /// Locks in the log at the start.
+    /// Requests that may show a promise. Several syncs may be under way, so no group commit is
+    /// around them: what is counted is the log's entries since the start.
+    held: HeldBack<HostRequest>,
+    /// Number of items that wait in `held`.
+    waiting: usize,
+    /// Entries in the log at the start.
     began_with: usize,
+    /// Changes of the committee's order that it executed since the start.
+    followed: usize,
+    /// True while the next change is on its way.
+    is_following: bool,
+    /// Reports that the committee has not counted, as far as is known.
+    reports: BTreeMap<OutputId, Report>,
 }
 
 impl AuthorityHost {
@@ -82,20 +111,43 @@ impl AuthorityHost {
         self.running.is_some()
     }
 
-    /// Begins with what the log has.
+    fn locks(&self) -> impl Iterator<Item = &Lock> {
+        self.log.iter().filter_map(|entry| match entry {
+            LogEntry::Lock(lock) => Some(lock),
+            _ => None,
+        })
+    }
+
+    /// Begins with what the log has: locks, then what is under release, as a real one does.
     pub(super) fn start(&mut self) {
         if self.is_up() {
             return;
         }
         let spent = Arc::new(SpentSet::default());
-        self.log.iter().for_each(|lock| spent.lock(lock));
+        self.locks().for_each(|lock| spent.lock(lock));
+        for entry in &self.log {
+            if let LogEntry::Release(entry) = entry {
+                spent.frozen().apply(*entry);
+            }
+        }
         self.durable = self.log.len();
         let network = Arc::clone(&self.network);
-        let verifier = OrderVerifier::new(network, self.shard, Arc::clone(&spent));
-        let machine = Authority::new(&self.network, spent, self.log.len() as u64);
+        let machine =
+            Authority::new(&self.network, Arc::clone(&spent), self.locks().count() as u64);
         let (barrier, held) = Barrier::around();
-        let (inbox, began_with) = (Vec::new(), self.log.len());
-        self.running = Some(Running { verifier, machine, inbox, barrier, held, began_with });
+        self.running = Some(Running {
+            verifier: OrderVerifier::new(network, self.shard, Arc::clone(&spent)),
+            spent,
+            machine,
+            inbox: Vec::new(),
+            barrier,
+            held,
+            waiting: 0,
+            began_with: self.log.len(),
+            followed: 0,
+            is_following: false,
+            reports: BTreeMap::new(),
+        });
     }
 
     /// Loses everything but the log; of what was not synced, a part may be there.
@@ -114,15 +166,36 @@ impl AuthorityHost {
         running.inbox.len() == 1
     }
 
-    /// Looks at what came, on the pool.
-    pub(super) fn look(&mut self) -> Option<Verified<Orders>> {
+    /// Looks at what came, on the pool; the record of what is valid is written before its lock.
+    pub(super) fn look(&mut self) -> Option<(Verified<Orders>, Vec<HostRequest>)> {
         let running = self.running.as_mut()?;
-        Some(check_orders(std::mem::take(&mut running.inbox), &running.verifier))
+        let arrived = std::mem::take(&mut running.inbox);
+        let orders = check_orders(arrived.clone(), &running.verifier);
+        let is_kept = |checked: &CheckedOrder| {
+            matches!(checked, CheckedOrder::Valid(_) | CheckedOrder::Repeated(_))
+        };
+        let valid = arrived.into_iter().zip(orders.iter()).filter(|(_, one)| is_kept(one));
+        let valid: Vec<Transaction> = valid.map(|((_, tx), _)| tx).collect();
+        let new = valid.into_iter().filter(|tx| !self.has_sent(tx));
+        let records = new.map(wallets::sent).collect();
+        let requests = self.append(records);
+        Some((orders, requests))
+    }
+
+    /// Adds entries to the log, and asks for a sync if there are any.
+    fn append(&mut self, entries: Vec<LogEntry>) -> Vec<HostRequest> {
+        let Some(running) = &mut self.running else { return Vec::new() };
+        if entries.is_empty() {
+            return Vec::new();
+        }
+        entries.iter().for_each(|_| running.barrier.persist());
+        self.log.extend(entries);
+        vec![HostRequest::Sync(self.log.len())]
     }
 
     /// A lock as it is read back.
     pub(super) fn read(&self, sequence: u64) -> Option<Lock> {
-        self.log.iter().find(|lock| lock.sequence == sequence).cloned()
+        self.locks().find(|lock| lock.sequence == sequence).cloned()
     }
 
     pub(super) fn handle(&mut self, now: Time, event: AuthorityEvent) -> Vec<HostRequest> {
@@ -147,39 +220,47 @@ impl AuthorityHost {
         let Some(running) = &mut self.running else { return Vec::new() };
         let mut requests = Vec::new();
         let since_start = self.durable - running.began_with;
-        running.held.durable_up_to(since_start as u64, |(ticket, answer)| {
-            requests.push(HostRequest::Send(ticket, answer));
-        });
+        running.held.durable_up_to(since_start as u64, |request| requests.push(request));
+        running.waiting -= requests.len();
         requests
     }
 
     fn drain(&mut self) -> Vec<HostRequest> {
-        let Some(running) = &mut self.running else { return Vec::new() };
-        let (mut requests, mut answers) = (Vec::new(), Vec::new());
-        while let Some(effect) = running.machine.poll() {
+        let (mut requests, mut leaving) = (Vec::new(), Vec::new());
+        while let Some(effect) = self.running.as_mut().and_then(|one| one.machine.poll()) {
             match effect {
                 AuthorityEffect::Persist(locks) => {
-                    locks.iter().for_each(|_| running.barrier.persist());
-                    self.log.extend(locks);
-                    requests.push(HostRequest::Sync(self.log.len()));
+                    requests.extend(self.append(locks.into_iter().map(LogEntry::Lock).collect()));
+                }
+                AuthorityEffect::PersistReleases(entries) => {
+                    let entries = entries.into_iter().map(LogEntry::Release).collect();
+                    requests.extend(self.append(entries));
                 }
                 AuthorityEffect::Sign(job) => requests.push(HostRequest::Sign(job)),
                 AuthorityEffect::Read(sequence) => requests.push(HostRequest::Read(sequence)),
-                AuthorityEffect::Answer { ticket, answer } if running.barrier.must_wait() => {
-                    let since_start = self.log.len() - running.began_with;
-                    running.held.hold(since_start as u64, (ticket, answer));
-                }
-                AuthorityEffect::Answer { ticket, answer } => {
-                    answers.push(HostRequest::Send(ticket, answer));
-                }
                 AuthorityEffect::Evidence(proof) => requests.push(HostRequest::Evidence(proof)),
-                AuthorityEffect::PersistReleases(_) | AuthorityEffect::Report(..) => {
-                    unreachable!("no committee orders releases here")
+                AuthorityEffect::Answer { ticket, answer } => {
+                    leaving.extend(self.leave(HostRequest::Send(ticket, answer)));
+                }
+                AuthorityEffect::Report(coin, held) => {
+                    leaving.extend(self.leave(HostRequest::Report(coin, held)));
                 }
                 AuthorityEffect::Stop(failed) => unreachable!("all is in memory: {failed}"),
             }
         }
-        requests.append(&mut answers);
+        requests.append(&mut leaving);
         requests
+    }
+
+    /// Has something leave behind all that was written, at once where that is durable.
+    fn leave(&mut self, request: HostRequest) -> Option<HostRequest> {
+        let running = self.running.as_mut()?;
+        if !running.barrier.must_wait() {
+            return Some(request);
+        }
+        let since_start = self.log.len() - running.began_with;
+        running.held.hold(since_start as u64, request);
+        running.waiting += 1;
+        None
     }
 }

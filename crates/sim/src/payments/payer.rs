@@ -1,15 +1,69 @@
 //! An honest owner: a wallet around the payer's machine. What it stored survives a crash; what it
-//! only meant to pay does not.
+//! only meant to pay does not. Where its book is lost, or an older one is put in its place, it goes
+//! on by the rules of wallets, or by none of them.
 
+mod book;
+mod recovery;
+mod releases;
+
+pub(super) use recovery::Deed;
+
+use book::{Book, Hold};
 use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_deterministic::Rng;
 use quorate_payments::{
     Coin, Network, Output, OutputId, Payer, PayerEffect, PayerEvent, PaymentOutcome, Source,
-    Transaction, TxId,
+    Transaction, TxCertificate, TxId, WalletReply, WalletRequest,
 };
-use quorate_types::{Machine, Time};
+use quorate_types::{Machine, ReplicaId, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// First wait before a wallet looks again after what it waits for; twice as long each time.
+const LOOK_AFTER: Duration = Duration::from_millis(400);
+
+/// Longest wait before it looks again.
+const LOOK_AFTER_MAX: Duration = Duration::from_secs(4);
+
+/// Loss of a wallet's book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mishap {
+    /// All is lost but the key: the wallet is made again from what authorities keep.
+    Lost,
+    /// The last backup is restored, and the authorities are asked for the rest.
+    Restored,
+    /// The last backup goes on as if it were the wallet, which no rule allows: its owner spends
+    /// twice without knowing.
+    Copied,
+}
+
+impl Mishap {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Lost, Self::Restored, Self::Copied];
+
+    /// Name for several of its kind, in statistics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lost => "lost wallets",
+            Self::Restored => "restored backups",
+            Self::Copied => "copied wallets",
+        }
+    }
+}
+
+/// A question that all authorities are asked, and what they answered.
+#[derive(Debug)]
+struct Question {
+    number: u64,
+    request: WalletRequest,
+    answers: BTreeMap<ReplicaId, WalletReply>,
+    /// Time until which others are waited for, once a quorum answered.
+    until: Option<Time>,
+}
 
 /// An owner and what is theirs.
 #[derive(Debug)]
@@ -17,36 +71,63 @@ pub(super) struct Wallet {
     network: Arc<Network>,
     secret: IdentitySecret,
     issues: bool,
-    /// Durable: coins, and transactions that are not known to be certified.
-    coins: BTreeMap<OutputId, Coin>,
-    stored: BTreeMap<TxId, Arc<Transaction>>,
-    serial: u64,
-    /// Outputs that are being paid with, stored or not.
-    promised: BTreeSet<OutputId>,
+    /// Asks for a release of what is under way for so long.
+    patience: Duration,
+    book: Book,
+    backup: Book,
+    /// Payments under way since when; those that are not stored yet among them.
+    since: BTreeMap<TxId, Time>,
+    unstored: BTreeMap<TxId, Arc<Transaction>>,
+    questions: Vec<Question>,
+    asked: u64,
     machine: Payer,
     pub(super) life: u64,
     pub(super) is_up: bool,
-    /// Stored transactions, over all lives, and those that became certificates.
-    pub(super) begun: u64,
-    pub(super) certified: u64,
+    look_after: Duration,
+    is_look_due: bool,
+    /// Mishaps so far, and the transactions that the wallet must not sign against since the last.
+    pub(super) mishaps: BTreeSet<&'static str>,
+    pub(super) barred: BTreeSet<TxId>,
+    /// Transactions whose receipts a quorum recorded, over all lives.
+    pub(super) recorded: BTreeSet<TxId>,
+    /// Coins that it asked to have frozen, over all lives.
+    pub(super) wished: BTreeSet<OutputId>,
+    /// Certified payments and refunds, over all lives.
+    pub(super) certified: BTreeSet<TxId>,
+    pub(super) refunded: u64,
 }
 
 impl Wallet {
-    pub(super) fn new(network: &Arc<Network>, secret: IdentitySecret, issues: bool) -> Self {
+    pub(super) fn new(
+        network: &Arc<Network>,
+        secret: IdentitySecret,
+        issues: bool,
+        patience: Duration,
+    ) -> Self {
         let coins = genesis_coins(network, secret.public()).map(|coin| (coin.id, coin)).collect();
+        let book = Book { coins, ..Book::default() };
         Self {
             secret,
             issues,
-            coins,
-            stored: BTreeMap::new(),
-            serial: 0,
-            promised: BTreeSet::new(),
+            patience,
+            backup: book.clone(),
+            book,
+            since: BTreeMap::new(),
+            unstored: BTreeMap::new(),
+            questions: Vec::new(),
+            asked: 0,
             machine: Payer::new(Arc::clone(network)),
             network: Arc::clone(network),
             life: 0,
             is_up: true,
-            begun: 0,
-            certified: 0,
+            look_after: LOOK_AFTER,
+            is_look_due: false,
+            mishaps: BTreeSet::new(),
+            barred: BTreeSet::new(),
+            recorded: BTreeSet::new(),
+            wished: BTreeSet::new(),
+            certified: BTreeSet::new(),
+            refunded: 0,
         }
     }
 
@@ -54,18 +135,69 @@ impl Wallet {
         self.secret.public()
     }
 
-    /// Payments that were stored and are not over.
-    pub(super) fn unfinished(&self) -> impl Iterator<Item = &TxId> {
-        self.stored.keys()
+    /// Payments that are not over.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = (&TxId, &Arc<Transaction>)> {
+        self.book.stored.iter().chain(&self.book.blocked)
     }
 
+    /// Tells whether the machine has nothing under way but what is stored.
+    pub(super) fn is_idle(&self) -> bool {
+        self.machine.under_way() <= self.book.stored.len() && self.questions.is_empty()
+    }
+
+    /// Coins that may be spent.
+    pub(super) fn free(&self) -> BTreeSet<OutputId> {
+        self.book.free().map(|coin| coin.id).collect()
+    }
+
+    /// Tells whether the wallet once went on from a copy, and may have signed anything twice.
+    pub(super) fn was_copied(&self) -> bool {
+        self.mishaps.contains(Mishap::Copied.name())
+    }
+
+    /// Somebody paid, and shows it.
     pub(super) fn add(&mut self, coin: Coin) {
-        self.coins.insert(coin.id, coin);
+        let (tx, is_asked) = (coin.id.tx, !self.book.is_restored);
+        if self.book.add(coin, is_asked) {
+            self.book.unrecorded.insert(tx);
+            self.look_after = LOOK_AFTER;
+        }
     }
 
     pub(super) fn crash(&mut self) {
         self.life += 1;
         self.is_up = false;
+        self.is_look_due = false;
+        self.since.clear();
+        self.unstored.clear();
+        self.questions.clear();
+    }
+
+    pub(super) fn back_up(&mut self) {
+        self.backup = self.book.clone();
+    }
+
+    /// The book is lost, or replaced by the backup.
+    pub(super) fn suffer(&mut self, now: Time, mishap: Mishap) {
+        self.crash();
+        self.mishaps.insert(mishap.name());
+        self.book = match mishap {
+            Mishap::Lost => self.fresh_book(),
+            Mishap::Restored | Mishap::Copied => self.backup.clone(),
+        };
+        // Numbers below may have been used by what the book does not know.
+        self.book.serial = self.book.serial.max(now.0);
+        if mishap == Mishap::Copied {
+            return;
+        }
+        (self.book.is_restored, self.book.is_recovering) = (true, true);
+        let coins: Vec<OutputId> = self.book.coins.keys().copied().collect();
+        self.book.holds.extend(coins.into_iter().map(|coin| (coin, Hold::Unasked)));
+    }
+
+    fn fresh_book(&self) -> Book {
+        let coins = genesis_coins(&self.network, self.owner());
+        Book { coins: coins.map(|coin| (coin.id, coin)).collect(), ..Book::default() }
     }
 
     /// Goes on with what it had stored.
@@ -74,10 +206,18 @@ impl Wallet {
             return;
         }
         self.is_up = true;
+        self.look_after = LOOK_AFTER;
         self.machine = Payer::new(Arc::clone(&self.network));
-        self.promised = self.stored.values().flat_map(|tx| tx.locks()).collect();
-        for tx in self.stored.values() {
-            self.machine.handle(now, PayerEvent::Pay(Arc::clone(tx)));
+        self.resume(now);
+    }
+
+    /// Shows everything that is stored and not under way.
+    fn resume(&mut self, now: Time) {
+        for (id, tx) in &self.book.stored {
+            if !self.since.contains_key(id) {
+                self.since.insert(*id, now);
+                self.machine.handle(now, PayerEvent::Pay(Arc::clone(tx)));
+            }
         }
     }
 
@@ -88,23 +228,47 @@ impl Wallet {
         others: &[IdentityKey],
         rng: &mut Rng,
     ) -> Option<Arc<Transaction>> {
-        if !self.is_up {
+        if !self.is_up || self.book.is_recovering {
             return None;
         }
         let tx = if self.issues && rng.coin() {
-            self.serial += 1;
+            self.book.serial += 1;
             let outputs = vec![Output { owner: *rng.choose(others), value: rng.below(1_000) + 1 }];
-            Transaction::issue(&self.network, &self.secret, self.serial, outputs)
+            Transaction::issue(&self.network, &self.secret, self.book.serial, outputs)
         } else {
-            let free = self.coins.values().filter(|coin| !self.promised.contains(&coin.id));
+            let promised: BTreeSet<OutputId> =
+                self.unstored.values().flat_map(|tx| tx.locks()).collect();
+            let free = self.book.free().filter(|coin| !promised.contains(&coin.id));
             let coins: Vec<Coin> = free.take(rng.index(3) + 1).cloned().collect();
             let outputs = self.share_out(&coins, others, rng)?;
             Transaction::spend(&self.network, &self.secret, &coins, outputs)
         };
-        self.promised.extend(tx.locks());
-        let tx = Arc::new(tx);
+        Some(self.begin(now, tx))
+    }
+
+    /// Pays all that it has to somebody, or nothing while something is not there yet.
+    pub(super) fn pay_all(
+        &mut self,
+        now: Time,
+        others: &[IdentityKey],
+        rng: &mut Rng,
+    ) -> Option<Arc<Transaction>> {
+        let coins: Vec<Coin> = self.book.free().take(Transaction::INPUTS_MAX).cloned().collect();
+        let value = coins.iter().map(|coin| coin.output.value).sum();
+        if !self.is_up || coins.is_empty() {
+            return None;
+        }
+        let outputs = vec![Output { owner: *rng.choose(others), value }];
+        let tx = Transaction::spend(&self.network, &self.secret, &coins, outputs);
+        Some(self.begin(now, tx))
+    }
+
+    fn begin(&mut self, now: Time, tx: Transaction) -> Arc<Transaction> {
+        let (id, tx) = (tx.id(self.network.id()), Arc::new(tx));
+        self.since.insert(id, now);
+        self.unstored.insert(id, Arc::clone(&tx));
         self.machine.handle(now, PayerEvent::Pay(Arc::clone(&tx)));
-        Some(tx)
+        tx
     }
 
     /// A part to somebody, sometimes a part to be redeemed, the rest back.
@@ -128,30 +292,52 @@ impl Wallet {
     /// Takes in that a transaction is stored: from here on it is never abandoned.
     pub(super) fn on_stored(&mut self, now: Time, tx: &Arc<Transaction>) {
         let id = tx.id(self.network.id());
-        if self.stored.insert(id, Arc::clone(tx)).is_none() {
-            self.begun += 1;
-        }
+        self.unstored.remove(&id);
+        self.book.stored.insert(id, Arc::clone(tx));
         if let Source::Issue { serial } = tx.source {
-            self.serial = self.serial.max(serial);
+            self.book.serial = self.book.serial.max(serial);
         }
         self.machine.handle(now, PayerEvent::Stored(id));
     }
 
-    /// A payment is over: its coins, where it is certified.
+    /// A payment is over: its coins, where it is certified. One that is not is to be released.
     pub(super) fn on_done(
         &mut self,
         id: TxId,
         outcome: PaymentOutcome,
     ) -> Result<Vec<Coin>, String> {
-        let PaymentOutcome::Certified(certificate) = outcome else {
-            return Err(format!("an honest payment ended as {outcome:?}"));
+        self.since.remove(&id);
+        let Some(tx) = self.book.stored.get(&id).cloned() else {
+            // Its certificate came back from an authority meanwhile.
+            let is_over = self.book.certified.contains_key(&id);
+            return if is_over { Ok(Vec::new()) } else { Err(format!("{id} was never stored")) };
         };
-        let tx = self.stored.remove(&id).ok_or_else(|| format!("{id} was never stored"))?;
-        for spent in tx.locks() {
-            self.coins.remove(&spent);
+        let is_expected = match &outcome {
+            PaymentOutcome::Certified(_) => true,
+            PaymentOutcome::Refused(_) => false,
+            PaymentOutcome::Conflicting(_) => !self.mishaps.is_empty(),
+            PaymentOutcome::Released(..) => {
+                tx.locks().iter().any(|coin| self.wished.contains(coin))
+            }
+        };
+        if !is_expected {
+            return Err(format!("an honest payment ended as {outcome:?}"));
         }
-        self.certified += 1;
-        Ok(tx.coins(self.network.id(), &certificate))
+        let PaymentOutcome::Certified(certificate) = outcome else {
+            self.book.block(id);
+            self.look_after = LOOK_AFTER;
+            return Ok(Vec::new());
+        };
+        Ok(self.end(&tx, &certificate))
+    }
+
+    fn end(&mut self, tx: &Transaction, certificate: &TxCertificate) -> Vec<Coin> {
+        let network = self.network.id();
+        self.book.end(network, tx, certificate);
+        if self.certified.insert(tx.id(network)) {
+            self.refunded += u64::from(matches!(tx.source, Source::Refund(_)));
+        }
+        tx.coins(network, certificate)
     }
 
     pub(super) fn handle(&mut self, now: Time, event: PayerEvent) {

@@ -1,19 +1,25 @@
 //! Everything that a run of payments depends on, from one seed.
 
 use super::liar::Behaviour;
+use super::payer::Mishap;
 use crate::faults::{self, Fault, Schedule};
 use crate::mutants::Mutant;
-use crate::network::Conditions;
+use crate::network::{Conditions, Network as Links};
+use crate::scenario::text::{self, TextError};
+use crate::{forms, replay};
 use quorate_deterministic::Rng;
 use quorate_payments::PayScheme;
-use quorate_types::Time;
+use quorate_types::as_text;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Everything that a run depends on.
-#[derive(Clone, Debug)]
+/// Everything that a run depends on. Times are microseconds of the world's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Seed that it was drawn from.
+    /// Seed that it was drawn from, and that all draws during the run come from.
+    #[serde(with = "as_text")]
     pub seed: u64,
     /// Scheme by which authorities vote.
     pub scheme: PayScheme,
@@ -30,21 +36,40 @@ pub struct Scenario {
     /// Owners that sign whatever may bring them money.
     pub thieves: usize,
     /// Times at which payers want to pay, each with the payer.
-    pub wishes: Vec<(Time, usize)>,
+    pub wishes: Vec<(u64, usize)>,
     /// Times at which thieves act, each with the thief.
-    pub crimes: Vec<(Time, usize)>,
+    pub crimes: Vec<(u64, usize)>,
     /// Conditions of the network's links.
     pub conditions: Conditions,
     /// Faults of authorities' hosts and links.
+    #[serde(with = "text::schedule")]
     pub schedule: Schedule,
     /// Times at which payers crash, each with the payer and for how long.
-    pub payer_crashes: Vec<(Time, usize, Duration)>,
+    pub payer_crashes: Vec<(u64, usize, u64)>,
+    /// Times at which payers make backups, each with the payer.
+    pub backups: Vec<(u64, usize)>,
+    /// Times at which payers lose their books, each with the payer, for how long it is down, and
+    /// what it goes on from.
+    pub mishaps: Vec<(u64, usize, u64, Mishap)>,
+    /// Time after which an honest payer asks for the release of what it pays with.
+    #[serde(with = "forms::micros", rename = "patience_us")]
+    pub patience: Duration,
+    /// Longest time until a step is ordered.
+    pub order_us: u64,
+    /// Longest time until each host executes what was ordered next.
+    pub follow_us: Vec<u64>,
     /// Time for which things go wrong.
+    #[serde(with = "forms::micros", rename = "fault_phase_us")]
     pub fault_phase: Duration,
     /// Within which time everything under way must be over once nothing goes wrong any more.
+    #[serde(with = "forms::micros", rename = "liveness_bound_us")]
     pub liveness_bound: Duration,
     /// The rule that is left out.
+    #[serde(with = "forms::mutant", default, skip_serializing_if = "Option::is_none")]
     pub mutant: Option<Mutant>,
+    /// The file that it was read from: it cannot be drawn from its seed.
+    #[serde(skip)]
+    pub file: Option<String>,
 }
 
 impl Scenario {
@@ -83,12 +108,19 @@ impl Scenario {
             },
             schedule: Vec::new(),
             payer_crashes: Vec::new(),
+            backups: Vec::new(),
+            mishaps: Vec::new(),
+            patience: Duration::from_secs(20),
+            order_us: 10_000,
+            follow_us: vec![10_000; authorities * usize::from(shards)],
             fault_phase: Duration::from_secs(4),
-            liveness_bound: Duration::from_secs(60),
+            liveness_bound: Duration::from_secs(120),
             mutant: None,
+            file: None,
         };
         scenario.draw_behaviours(&mut rng);
         scenario.draw_load(&mut rng);
+        scenario.draw_releases(&mut Rng::new(seed, "payment releases", 0));
         let (hosts, phase) = (scenario.hosts(), scenario.fault_phase);
         scenario.schedule = faults::draw(&mut rng, hosts, scenario.endpoints(), phase);
         scenario
@@ -108,6 +140,71 @@ impl Scenario {
         let tolerated = (self.authorities - 1) / 3;
         self.behaviours[..tolerated].fill(behaviour);
         self
+    }
+
+    /// Command that runs it again.
+    #[must_use]
+    pub fn replay(&self) -> String {
+        match &self.file {
+            Some(file) => format!("quorate sim --replay {file}"),
+            None => {
+                let mutant = replay::mutant(self.mutant);
+                format!("quorate sim --payments --seed {}{mutant}", self.seed)
+            }
+        }
+    }
+
+    /// Returns `true` if a file is meant to be one of payments, and not of a committee.
+    #[must_use]
+    pub fn is_file(text: &str) -> bool {
+        text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("payers"))
+    }
+
+    /// As a file that [`Scenario::from_toml`] reads back: the same run, event for event.
+    ///
+    /// # Panics
+    /// Never: every scenario can be written.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("every field has a form in TOML")
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it is no scenario or its parts do not fit together.
+    pub fn from_toml(text: &str) -> Result<Self, TextError> {
+        let scenario: Self =
+            toml::from_str(text).map_err(|error| TextError::Malformed(error.to_string()))?;
+        scenario.check().map_err(TextError::Inconsistent)?;
+        Ok(scenario)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+        let hosts = self.hosts();
+        let is_payer = |payer: &usize| *payer < self.payers;
+        let mut payers = self.wishes.iter().map(|(_, payer)| payer);
+        let mut crashing = self.payer_crashes.iter().map(|(_, payer, _)| payer);
+        let mut suffering = self.mishaps.iter().map(|(_, payer, ..)| payer);
+        let mut saving = self.backups.iter().map(|(_, payer)| payer);
+        ensure(self.authorities >= 1 && self.shards >= 1, "there is an authority with a shard")?;
+        ensure(self.payers >= 2, "there are two payers, of whom one pays the other")?;
+        ensure(self.behaviours.len() == self.authorities, "behaviours has each authority")?;
+        ensure(self.follow_us.len() == hosts, "follow_us has each shard of each authority")?;
+        ensure(payers.all(is_payer) && crashing.all(is_payer), "only payers pay and crash")?;
+        ensure(suffering.all(is_payer) && saving.all(is_payer), "only payers have books to lose")?;
+        let mut thieves = self.crimes.iter().map(|(_, thief)| thief);
+        ensure(thieves.all(|thief| *thief < self.thieves), "only thieves commit crimes")?;
+        ensure(self.endpoints() <= Links::ENDPOINTS_MAX, "at most 64 endpoints")?;
+        let mut faults = self.schedule.iter().map(|(_, fault)| fault);
+        let known = |fault: &Fault| fault.host().is_none_or(|host| host < hosts);
+        ensure(faults.all(known), "faults befall hosts there are")
+    }
+
+    /// Number of authorities that do not behave.
+    pub(super) fn faulty(&self) -> usize {
+        self.behaviours.iter().filter(|behaviour| **behaviour != Behaviour::Honest).count()
     }
 
     /// Processes of all authorities.
@@ -136,6 +233,7 @@ impl Scenario {
         faulty.for_each(|behaviour| count(behaviour.name(), 1));
         count("crashes of payers", self.payer_crashes.len());
         count("acts of thieves", self.crimes.len());
+        self.mishaps.iter().for_each(|(.., mishap)| count(mishap.name(), 1));
         tried
     }
 
@@ -158,17 +256,33 @@ impl Scenario {
     fn draw_load(&mut self, rng: &mut Rng) {
         let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
         for _ in 0..rng.between(&(8..=24)) {
-            self.wishes.push((Time(rng.below(phase_us)), rng.index(self.payers)));
+            self.wishes.push((rng.below(phase_us), rng.index(self.payers)));
         }
         for thief in 0..self.thieves {
             for _ in 0..rng.between(&(6..=20)) {
-                self.crimes.push((Time(rng.below(phase_us)), thief));
+                // Some after all else: decisions come late.
+                self.crimes.push((rng.below(2 * phase_us), thief));
             }
         }
         for _ in 0..rng.perhaps(&(1..=4)) {
-            let at = Time(rng.below(phase_us));
-            let down = rng.span(&(1_000..=800_000));
+            let (at, down) = (rng.below(phase_us), rng.between(&(1_000..=800_000)));
             self.payer_crashes.push((at, rng.index(self.payers), down));
         }
+    }
+
+    /// How payers lose their books, and how fast releases go.
+    fn draw_releases(&mut self, rng: &mut Rng) {
+        let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
+        for _ in 0..rng.perhaps(&(1..=3)) {
+            // Some when nothing else goes wrong any more, and releases are over.
+            let (at, down) = (rng.below(2 * phase_us), rng.between(&(1_000..=800_000)));
+            let (payer, mishap) = (rng.index(self.payers), *rng.choose(&Mishap::ALL));
+            self.mishaps.push((at, payer, down, mishap));
+            self.backups.push((rng.below(at.max(1)), payer));
+        }
+        self.patience = Duration::from_millis(*rng.choose(&[300, 1_500, 6_000, 20_000]));
+        self.order_us = *rng.choose(&[5_000, 50_000, 1_000_000]);
+        let slowest = *rng.choose(&[5_000, 100_000, 2_000_000]);
+        self.follow_us.fill_with(|| rng.between(&(1_000..=slowest)));
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::network::Conditions;
+use crate::shrink::{Shrinks, file_of, shrink};
 use quorate_payments::PayScheme;
 
 #[test]
@@ -27,6 +28,9 @@ fn seeds_hold_and_payments_are_certified() {
     assert!(total(|report| report.conflicts) > 100, "thieves were caught");
     assert!(total(|report| report.invalid) > 100, "and refused");
     assert!(total(|report| report.thieves_certified) > 20, "they pay at times");
+    assert!(total(|report| report.frozen) > 100, "coins are frozen");
+    assert!(total(|report| report.decided) > 80, "most of them are decided");
+    assert!(total(|report| report.refunded) > 0, "some go back to honest payers");
 }
 
 /// Nothing else goes wrong, under every scheme with real signatures.
@@ -42,6 +46,8 @@ fn payments_complete_with_f_silent_authorities() {
             scenario.behaviours = vec![Behaviour::Honest; authorities];
             scenario.schedule.clear();
             scenario.payer_crashes.clear();
+            scenario.mishaps.clear();
+            scenario.follow_us = vec![1_000; authorities];
             scenario.conditions = Conditions { loss_percent: 0, ..scenario.conditions };
             let report = run(&scenario.with_faulty(Behaviour::Silent));
             assert!(report.verdict.is_ok(), "{scheme}: {:?}", report.verdict);
@@ -50,11 +56,109 @@ fn payments_complete_with_f_silent_authorities() {
     }
 }
 
+/// A scenario of one payer's mishap, and nothing else that goes wrong.
+fn only(mishap: Mishap, seed: u64) -> Scenario {
+    let mut scenario = Scenario::from_seed(seed);
+    scenario.behaviours.fill(Behaviour::Honest);
+    scenario.schedule.clear();
+    scenario.payer_crashes.clear();
+    scenario.crimes.clear();
+    let end_us = u64::try_from(scenario.fault_phase.as_micros()).expect("seconds");
+    scenario.backups = vec![(end_us / 4, 0)];
+    scenario.mishaps = vec![(end_us / 2, 0, 1_000, mishap)];
+    scenario
+}
+
+/// A wallet that was made again by the rules has all that it had, and signed nothing twice.
+#[test]
+fn wallets_come_back_with_all_that_they_had() {
+    for seed in 0..12 {
+        for mishap in [Mishap::Lost, Mishap::Restored] {
+            let report = run(&only(mishap, seed));
+            assert!(report.verdict.is_ok(), "seed {seed}, {mishap:?}: {:?}", report.verdict);
+            assert_eq!(report.lost, 0, "seed {seed}, {mishap:?}");
+        }
+    }
+}
+
+/// One that goes on from a copy spends twice; what is decided of that is taken, and the rest is
+/// named as lost.
+#[test]
+fn what_a_copied_wallet_spends_twice_is_released() {
+    let reports: Vec<Report> = (0..24).map(|seed| run(&only(Mishap::Copied, seed))).collect();
+    for report in &reports {
+        assert!(report.verdict.is_ok(), "seed {}: {:?}", report.seed, report.verdict);
+    }
+    let total = |value: fn(&Report) -> u64| reports.iter().map(value).sum::<u64>();
+    assert!(total(|report| report.conflicts) > 0, "they spent twice");
+    assert!(total(|report| report.decided) > 0, "and had it released");
+}
+
+#[test]
+fn every_scenario_survives_being_written_and_read() {
+    for scenario in (0..60).map(Scenario::from_seed) {
+        let text = scenario.to_toml();
+        let read = Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(read, scenario);
+        assert!(Scenario::is_file(&text) && !Scenario::is_file("replicas = 4"));
+    }
+}
+
+#[test]
+fn a_file_whose_parts_do_not_fit_is_refused_with_a_reason() {
+    let refused = |change: fn(&mut Scenario)| {
+        let mut scenario = Scenario::from_seed(3);
+        change(&mut scenario);
+        Scenario::from_toml(&scenario.to_toml()).expect_err("no scenario").to_string()
+    };
+    assert!(refused(|s| s.behaviours.clear()).contains("behaviours has each authority"));
+    assert!(refused(|s| s.wishes.push((0, 9))).contains("only payers pay"));
+    assert!(refused(|s| s.backups.push((0, 9))).contains("only payers have books"));
+    assert!(refused(|s| s.follow_us.clear()).contains("follow_us"));
+}
+
+/// Simpler means that nothing grows, and that its file is a scenario.
+#[test]
+fn no_pass_proposes_anything_larger() {
+    for scenario in (0..40).map(Scenario::from_seed) {
+        let before = scenario.size();
+        for candidate in Scenario::PASSES.iter().flat_map(|pass| (pass.propose)(&scenario)) {
+            let after = candidate.size();
+            assert!(after.faults <= before.faults && after.payments <= before.payments);
+            assert!(after.authorities <= before.authorities && after.faulty <= before.faulty);
+            assert!(after.mishaps <= before.mishaps && after.crimes <= before.crimes);
+            assert_eq!(candidate.liveness_bound, scenario.liveness_bound);
+            let read = Scenario::from_toml(&candidate.to_toml());
+            assert_eq!(read, Ok(candidate));
+        }
+    }
+}
+
+/// Only the cause of the failure stays: two authorities of four that say nothing.
+#[test]
+fn only_the_cause_is_left() {
+    let mut scenario = Scenario::from_seed(2);
+    scenario.mishaps.clear();
+    scenario.behaviours.fill(Behaviour::Honest);
+    let silent = (scenario.authorities - 1) / 3 + 1;
+    scenario.behaviours[..silent].fill(Behaviour::Silent);
+    let shrunk = shrink(&scenario, "progress", |step| step.runs < 600).expect("nothing is paid");
+    assert!(shrunk.complete, "it goes round in circles: {} runs", shrunk.runs);
+    let size = shrunk.scenario.size();
+    assert_eq!((size.faults, size.payers, size.thieves, size.mishaps), (0, 2, 0, 0), "{size}");
+    let read = Scenario::from_file(&file_of(&shrunk), "a file".to_owned()).expect("its file");
+    let again = run(&read);
+    assert_eq!(again.trace_hash, shrunk.report.trace_hash);
+    let failure = again.verdict.expect_err("it fails as before");
+    assert_eq!((failure.oracle, &*failure.replay), ("progress", "quorate sim --replay a file"));
+}
+
 #[test]
 fn a_failure_says_how_to_see_it_again() {
     let mut scenario = Scenario::from_seed(5);
     scenario.liveness_bound = std::time::Duration::ZERO;
     scenario.wishes.clear();
+    scenario.mishaps.clear();
     let failure = run(&scenario).verdict.expect_err("nothing was paid");
     assert_eq!(failure.oracle, "progress");
     assert_eq!(failure.replay, "quorate sim --payments --seed 5");

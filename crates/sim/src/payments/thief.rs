@@ -1,15 +1,29 @@
 //! Owners that sign whatever may bring them money, show it to whom they like, and collect the
 //! votes.
 
+mod releases;
+
 use super::payer::genesis_coins;
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret};
 use quorate_deterministic::Rng;
+use quorate_payments::release::ReleaseStep;
 use quorate_payments::{
     Answer, Coin, Network, Origin, Output, Source, Transaction, TxCertificate, TxId, Verdict, Vote,
 };
 use quorate_types::ReplicaId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What a thief does.
+#[derive(Debug)]
+pub(super) enum Act {
+    /// Shows a transaction to some.
+    Show(Arc<Transaction>),
+    /// Shows each authority one of these, or none.
+    Split(Vec<Arc<Transaction>>),
+    /// Has a step ordered.
+    Submit(Box<ReleaseStep>),
+}
 
 /// A thief, and what it has.
 #[derive(Debug)]
@@ -27,7 +41,7 @@ pub(super) struct Thief {
 struct Attempt {
     tx: Arc<Transaction>,
     votes: BTreeMap<ReplicaId, Vote>,
-    certified: bool,
+    certificate: Option<TxCertificate>,
 }
 
 impl Thief {
@@ -55,19 +69,24 @@ impl Thief {
     }
 
     /// Makes something up; what it shows next, new or not.
-    pub(super) fn act(&mut self, others: &[IdentityKey], rng: &mut Rng) -> Vec<Arc<Transaction>> {
+    pub(super) fn act(&mut self, others: &[IdentityKey], rng: &mut Rng) -> Vec<Act> {
         if !self.attempts.is_empty() && rng.one_in(3) {
-            return self.attempts.values().map(|attempt| Arc::clone(&attempt.tx)).collect();
+            let known = self.attempts.values().map(|attempt| Arc::clone(&attempt.tx));
+            return known.map(Act::Show).collect();
+        }
+        if rng.one_in(3) {
+            return self.misuse_releases(others, rng);
         }
         let made = self.make(others, rng);
-        let made = made.into_iter().map(|tx| {
-            let tx = Arc::new(tx);
-            let (votes, certified) = (BTreeMap::new(), false);
-            let attempt = Attempt { tx: Arc::clone(&tx), votes, certified };
-            self.attempts.entry(tx.id(self.network.id())).or_insert(attempt);
-            tx
-        });
-        made.collect()
+        made.into_iter().map(|tx| Act::Show(self.attempt(tx))).collect()
+    }
+
+    fn attempt(&mut self, tx: Transaction) -> Arc<Transaction> {
+        let tx = Arc::new(tx);
+        let (votes, certificate) = (BTreeMap::new(), None);
+        let attempt = Attempt { tx: Arc::clone(&tx), votes, certificate };
+        self.attempts.entry(tx.id(self.network.id())).or_insert(attempt);
+        tx
     }
 
     fn spend(&self, coins: &[Coin], outputs: Vec<Output>) -> Transaction {
@@ -161,14 +180,14 @@ impl Thief {
         let Verdict::Vote(vote) = answer.verdict else { return None };
         let attempt = self.attempts.get_mut(&answer.tx)?;
         attempt.votes.insert(from, vote);
-        if attempt.certified {
+        if attempt.certificate.is_some() {
             return None;
         }
         let votes: Vec<_> = attempt.votes.iter().map(|(one, vote)| (*one, vote.clone())).collect();
         let suspects = Bitmap::new(self.network.committee().size());
         let counted = self.network.votes().count(answer.tx, &votes, &suspects);
         let certificate = counted.certificate?;
-        attempt.certified = true;
+        attempt.certificate = Some(certificate.clone());
         self.certified += 1;
         let coins = attempt.tx.coins(self.network.id(), &certificate);
         let spent = attempt.tx.locks();

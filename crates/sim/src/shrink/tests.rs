@@ -1,5 +1,7 @@
 use super::*;
-use quorate_types::Time;
+use crate::byzantine::Behaviour;
+use crate::{Scenario, run};
+use quorate_types::{Time, Weights};
 
 fn seeds_of_all_kinds() -> impl Iterator<Item = Scenario> {
     let plain = (0..40).map(Scenario::from_seed);
@@ -31,12 +33,12 @@ fn a_file_that_is_no_scenario_is_refused_with_a_reason() {
 fn no_pass_proposes_anything_larger() {
     for scenario in seeds_of_all_kinds() {
         let before = Size::of(&scenario);
-        for candidate in PASSES.iter().flat_map(|pass| (pass.propose)(&scenario)) {
+        for candidate in Scenario::PASSES.iter().flat_map(|pass| (pass.propose)(&scenario)) {
             let after = Size::of(&candidate);
             assert!(after.faults <= before.faults && after.operations <= before.operations);
             assert!(after.replicas <= before.replicas && after.faulty <= before.faulty);
             assert_eq!(candidate.liveness_bound, scenario.liveness_bound);
-            if is_survivable(&candidate, &scenario) {
+            if candidate.is_survivable(&scenario) {
                 let text = candidate.to_toml();
                 let read = Scenario::from_toml(&text);
                 let written = Scenario { options: Vec::new(), ..candidate };

@@ -3,7 +3,7 @@
 use super::smallest::Smallest;
 use quorate_crypto::{Digest, hash_parts};
 use quorate_report::text::thousands;
-use quorate_sim::{Failure, Report};
+use quorate_sim::{Failure, Report, Scenario};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) struct Campaign {
     took: Duration,
     threads: usize,
     /// Of the first failure, the smallest scenario that fails like it.
-    pub(super) smallest: Option<Smallest>,
+    pub(super) smallest: Option<Smallest<Scenario>>,
 }
 
 impl Campaign {

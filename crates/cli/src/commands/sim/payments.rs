@@ -1,5 +1,6 @@
 //! `quorate sim --payments` and `--payments-model`.
 
+use super::smallest::{self, Smallest};
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,44 +10,85 @@ use quorate_sim::payments::{Report, Scenario, model, run_many};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Broken seeds shown in full.
 const SHOWN_MAX: usize = 5;
 
-/// Runs seeds of authorities, payers and thieves.
-pub(super) fn run(
-    seeds: Range<u64>,
-    threads: usize,
-    mutant: Option<Mutant>,
-    as_json: bool,
-) -> CommandResult {
-    let begun = Instant::now();
-    let bar = ProgressBar::new(seeds.end - seeds.start);
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} seeds · {per_sec} · {eta} left");
-    bar.set_style(style.expect("a constant that parses"));
-    let first = seeds.start;
-    let draw = |seed| match mutant {
-        Some(mutant) => Scenario::from_seed(seed).with_mutant(mutant),
-        None => Scenario::from_seed(seed),
-    };
-    let reports = run_many(seeds, threads, draw, |report| {
-        bar.inc(1);
-        if let Err(failure) = &report.verdict {
-            bar.println(format!(
-                "seed {} breaks {}: {}",
-                report.seed, failure.oracle, failure.replay
-            ));
-        }
-    });
-    bar.finish_and_clear();
-    let campaign = Campaign { first, reports, took: begun.elapsed(), threads };
-    if as_json {
-        output::json(&campaign.to_json());
-    } else {
-        output::line(&campaign.in_words());
+/// Parameters of a search for a broken seed.
+pub(super) struct Search<'a> {
+    pub(super) threads: usize,
+    /// Rule that is switched off.
+    pub(super) mutant: Option<Mutant>,
+    /// Longest search for the smallest scenario that fails like the first broken seed.
+    pub(super) seconds: u64,
+    /// Directory for that scenario; `None`: not looked for.
+    pub(super) out: Option<&'a Path>,
+}
+
+impl Search<'_> {
+    /// Runs seeds of authorities, payers and thieves.
+    ///
+    /// # Errors
+    /// When a property breaks, or a file cannot be written.
+    pub(super) fn run(&self, seeds: Range<u64>, as_json: bool) -> CommandResult {
+        let begun = Instant::now();
+        let bar = ProgressBar::new(seeds.end - seeds.start);
+        let style =
+            ProgressStyle::with_template("{bar:30} {pos}/{len} seeds · {per_sec} · {eta} left");
+        bar.set_style(style.expect("a constant that parses"));
+        let first = seeds.start;
+        let reports = run_many(
+            seeds,
+            self.threads,
+            |seed| self.draw(seed),
+            |report| {
+                bar.inc(1);
+                if let Err(failure) = &report.verdict {
+                    bar.println(format!(
+                        "seed {} breaks {}: {}",
+                        report.seed, failure.oracle, failure.replay
+                    ));
+                }
+            },
+        );
+        bar.finish_and_clear();
+        let (took, threads) = (begun.elapsed(), self.threads);
+        let mut campaign = Campaign { first, reports, took, threads, smallest: None };
+        campaign.smallest = self.smallest(&campaign)?;
+        campaign.end(as_json)
     }
-    if campaign.broken().next().is_none() { Ok(()) } else { Err(Failure::Reported(Code::Run)) }
+
+    fn draw(&self, seed: u64) -> Scenario {
+        let scenario = Scenario::from_seed(seed);
+        match self.mutant {
+            Some(mutant) => scenario.with_mutant(mutant),
+            None => scenario,
+        }
+    }
+
+    /// Of the first broken seed.
+    fn smallest(&self, campaign: &Campaign) -> Result<Option<Smallest<Scenario>>, Failure> {
+        let (Some(out), Some((seed, failure))) = (self.out, campaign.broken().next()) else {
+            return Ok(None);
+        };
+        let file = out.join(format!("payments-seed-{seed}.toml"));
+        smallest::find(&self.draw(seed), failure, self.seconds, &file)
+    }
+}
+
+/// Runs the scenario in a file.
+///
+/// # Errors
+/// When it is refused, or breaks a property.
+pub(super) fn replay(file: &Path, text: &str, as_json: bool) -> CommandResult {
+    let scenario: Scenario = smallest::parse(text, file)?;
+    smallest::needs_mutants(file, scenario.mutant)?;
+    let begun = Instant::now();
+    let reports = vec![quorate_sim::payments::run(&scenario)];
+    let (first, took) = (scenario.seed, begun.elapsed());
+    Campaign { first, reports, took, threads: 1, smallest: None }.end(as_json)
 }
 
 /// Shows one authority so many transactions whose answers a model foretells.
@@ -98,9 +140,20 @@ struct Campaign {
     reports: Vec<Report>,
     took: Duration,
     threads: usize,
+    /// Of the first failure, the smallest scenario that fails like it.
+    smallest: Option<Smallest<Scenario>>,
 }
 
 impl Campaign {
+    fn end(&self, as_json: bool) -> CommandResult {
+        if as_json {
+            output::json(&self.to_json());
+        } else {
+            output::line(&self.in_words());
+        }
+        if self.broken().next().is_none() { Ok(()) } else { Err(Failure::Reported(Code::Run)) }
+    }
+
     fn broken(&self) -> impl Iterator<Item = (u64, &quorate_sim::Failure)> {
         self.reports.iter().filter_map(|report| Some((report.seed, report.verdict.as_ref().err()?)))
     }
@@ -126,6 +179,9 @@ impl Campaign {
         if !others.is_empty() {
             text += &format!("broken too: seeds {others:?}\n\n");
         }
+        if let Some(smallest) = &self.smallest {
+            text += &format!("{smallest}\n\n");
+        }
         let broken = self.broken().count();
         let tried = self.tried();
         let tried: Vec<String> =
@@ -133,6 +189,7 @@ impl Campaign {
         text += &format!(
             "{} seeds from {}: {} held, {broken} broken; {} s on {} threads\n  \
              {} payments certified, {} of thieves; {} conflicts and {} invalid orders refused\n  \
+             {} coins frozen, {} decided; {} refunded, {} lost by honest payers that spent twice\n  \
              {} events, {} s of virtual time\n  tried: {}\n  trace of seed {}: {}",
             thousands(self.reports.len() as u64),
             self.first,
@@ -143,6 +200,10 @@ impl Campaign {
             thousands(self.total(|report| report.thieves_certified)),
             thousands(self.total(|report| report.conflicts)),
             thousands(self.total(|report| report.invalid)),
+            thousands(self.total(|report| report.frozen)),
+            thousands(self.total(|report| report.decided)),
+            thousands(self.total(|report| report.refunded)),
+            thousands(self.total(|report| report.lost)),
             thousands(self.total(|report| report.events)),
             thousands(self.total(|report| report.virtual_time.0) / 1_000_000),
             tried.join(", "),
@@ -172,6 +233,11 @@ impl Campaign {
             "thieves_certified": self.total(|report| report.thieves_certified),
             "conflicts": self.total(|report| report.conflicts),
             "invalid": self.total(|report| report.invalid),
+            "frozen": self.total(|report| report.frozen),
+            "decided": self.total(|report| report.decided),
+            "refunded": self.total(|report| report.refunded),
+            "lost": self.total(|report| report.lost),
+            "smallest": self.smallest.as_ref().map(Smallest::to_json),
             "events": self.total(|report| report.events),
             "virtual_seconds": self.total(|report| report.virtual_time.0) / 1_000_000,
             "tried": self.tried(),

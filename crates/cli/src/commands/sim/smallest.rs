@@ -2,17 +2,17 @@
 
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
+use quorate_sim::Scenario;
 use quorate_sim::mutants::Mutant;
-use quorate_sim::shrink::{Shrunk, Size, file_of, shrink};
-use quorate_sim::{Scenario, run};
+use quorate_sim::shrink::{Shrinks, Shrunk, file_of, shrink};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Smallest failing scenario, and the path that it is written to.
-pub(super) struct Smallest {
-    before: Size,
-    shrunk: Shrunk,
+pub(super) struct Smallest<S: Shrinks> {
+    before: S::Size,
+    shrunk: Shrunk<S>,
     file: PathBuf,
 }
 
@@ -20,12 +20,12 @@ pub(super) struct Smallest {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(super) fn find(
-    scenario: &Scenario,
+pub(super) fn find<S: Shrinks>(
+    scenario: &S,
     failure: &quorate_sim::Failure,
     seconds: u64,
     file: &Path,
-) -> Result<Option<Smallest>, Failure> {
+) -> Result<Option<Smallest<S>>, Failure> {
     let (begun, most) = (Instant::now(), Duration::from_secs(seconds));
     let bar = ProgressBar::new_spinner();
     bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a constant that parses"));
@@ -33,7 +33,10 @@ pub(super) fn find(
         let left = most.saturating_sub(begun.elapsed()).as_secs();
         bar.set_message(format!(
             "shrinking seed {}: fewer {}, {} so far · {} runs · at most {left} s left",
-            scenario.seed, step.pass, step.size, step.runs
+            scenario.seed(),
+            step.pass,
+            step.size,
+            step.runs
         ));
         bar.tick();
         begun.elapsed() < most
@@ -42,9 +45,9 @@ pub(super) fn find(
     let Some(mut shrunk) = shrunk else { return Ok(None) };
     write(file, &file_of(&shrunk))?;
     // The command names the file from here on, and runs exactly what is in it.
-    shrunk.scenario = load(file)?;
-    shrunk.report = run(&shrunk.scenario);
-    Ok(Some(Smallest { before: Size::of(scenario), shrunk, file: file.to_owned() }))
+    shrunk.scenario = parse(&read(file)?, file)?;
+    shrunk.report = shrunk.scenario.run();
+    Ok(Some(Smallest { before: scenario.size(), shrunk, file: file.to_owned() }))
 }
 
 /// Writes a file, and makes the folder that it is in.
@@ -88,46 +91,43 @@ pub(super) fn needs_mutants(file: &Path, mutant: Option<Mutant>) -> Result<(), F
     )))
 }
 
-/// Reads a scenario's file.
+/// Reads a committee's scenario from its file.
 ///
 /// # Errors
 /// When there is none, it is refused, or it leaves out a rule that this build cannot leave out.
 pub(super) fn load(file: &Path) -> Result<Scenario, Failure> {
-    let name = file.display();
-    let mut scenario = Scenario::from_toml(&read(file)?)
-        .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    let scenario: Scenario = parse(&read(file)?, file)?;
     needs_mutants(file, scenario.mutant)?;
-    scenario.file = Some(name.to_string());
     Ok(scenario)
 }
 
-impl Smallest {
+/// Scenario in the text of a file.
+///
+/// # Errors
+/// When it is refused.
+pub(super) fn parse<S: Shrinks>(text: &str, file: &Path) -> Result<S, Failure> {
+    let name = file.display().to_string();
+    S::from_file(text, name.clone()).map_err(|error| Failure::usage(format!("{name}: {error}")))
+}
+
+impl<S: Shrinks> Smallest<S> {
     pub(super) fn to_json(&self) -> Value {
-        let size = |size: &Size| {
-            json!({
-                "replicas": size.replicas,
-                "faulty": size.faulty,
-                "faults": size.faults,
-                "operations": size.operations,
-                "clients": size.clients,
-            })
-        };
         json!({
             "file": self.file.display().to_string(),
             "replay": self.shrunk.scenario.replay(),
             "runs": self.shrunk.runs,
             "complete": self.shrunk.complete,
-            "trace_hash": hex::encode(self.shrunk.report.trace_hash.0),
-            "before": size(&self.before),
-            "after": size(&Size::of(&self.shrunk.scenario)),
+            "trace_hash": hex::encode(S::trace_hash(&self.shrunk.report).0),
+            "before": self.before,
+            "after": self.shrunk.scenario.size(),
         })
     }
 }
 
-impl std::fmt::Display for Smallest {
+impl<S: Shrinks> std::fmt::Display for Smallest<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { before, shrunk, .. } = self;
-        let (seed, after) = (shrunk.scenario.seed, Size::of(&shrunk.scenario));
+        let (seed, after) = (shrunk.scenario.seed(), shrunk.scenario.size());
         writeln!(f, "the smallest scenario found that fails like seed {seed}:")?;
         writeln!(f, "  from {before}")?;
         writeln!(f, "  to   {after}, in {} runs", shrunk.runs)?;
@@ -137,10 +137,10 @@ impl std::fmt::Display for Smallest {
         for line in file_of(shrunk).lines() {
             writeln!(f, "  | {line}")?;
         }
-        if let Err(failure) = &shrunk.report.verdict {
+        if let Some(failure) = S::failure(&shrunk.report) {
             writeln!(f, "  {}: {}", failure.oracle, failure.text)?;
         }
-        writeln!(f, "  trace {}", hex::encode(shrunk.report.trace_hash.0))?;
+        writeln!(f, "  trace {}", hex::encode(S::trace_hash(&shrunk.report).0))?;
         write!(f, "  to run it again: {}", shrunk.scenario.replay())
     }
 }
