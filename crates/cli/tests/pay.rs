@@ -1,5 +1,7 @@
 //! Two wallets by hand: real authorities, real processes.
 
+#[path = "pay/changing.rs"]
+mod changing;
 mod common;
 #[path = "pay/releasing.rs"]
 mod releasing;

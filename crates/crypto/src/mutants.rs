@@ -429,6 +429,36 @@ pub enum Mutant {
     PayFollowOverGap,
     /// Releases: a shard reports coins of owners that another one votes for.
     PayReportOfOtherShard,
+    /// Payments: an authority votes on in an epoch of which it reported its locks.
+    PayVoteAfterClosing,
+    /// Payments: an authority reports its locks before it is durable that it votes no more.
+    PayCloseBeforePersist,
+    /// Payments: an epoch begins from fewer reports than a quorum's.
+    PayUnionOfFewer,
+    /// Payments: authorities that did not report at the end of an epoch voted for nothing.
+    PayUnionUnheard,
+    /// Payments: of two transactions that may both have taken an input, the next epoch takes one.
+    PayUnionTakesOne,
+    /// Payments: a certificate of an earlier epoch counts though no reports name its transaction.
+    PayTrustFormerEpochs,
+    /// Payments: a certificate of an earlier epoch counts once one report names its transaction.
+    PayAdmitOnOneReport,
+    /// Payments: what an epoch began with is forgotten where its own reports name an input.
+    PayForgetEarlierBorders,
+    /// Payments: an epoch after the first begins without what the ones before it left.
+    PayBeginWithNothing,
+    /// Payments: an epoch begins with reports whose chunks are not what was signed.
+    PayTrustChunks,
+    /// Payments: what an earlier epoch locked is voted for unchecked.
+    PayTrustInherited,
+    /// Payments: an authority's second report of one epoch counts too.
+    PayReportTwice,
+    /// Payments: the next network file needs nobody's consent.
+    PayChangeByAnybody,
+    /// Payments: a report of an ended epoch need not be signed by its authority.
+    PayCloseForAnybody,
+    /// Payments: a contested input is reported as free.
+    PayReleaseContested,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
     /// Payments: a restored wallet spends coins whose state no authority was asked for.

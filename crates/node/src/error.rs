@@ -4,7 +4,7 @@ use crate::ConfigError;
 use crate::config::UPGRADE;
 use crate::descriptors::TooFewDescriptors;
 use crate::http_tls::HttpTlsError;
-use crate::payments::AuthorityConfigError;
+use crate::payments::{AuthorityConfigError, PayEpochError};
 use quorate_crypto::{KeyFileError, PassphraseError};
 use quorate_payments::LookupFailed;
 use quorate_storage::StorageError;
@@ -52,6 +52,9 @@ pub enum NodeError {
     /// An authority could not look an input up: it would have to guess whether it is locked.
     #[error("cannot tell whether an input is locked: {0}; the authority stops")]
     LookupFailed(#[from] LookupFailed),
+    /// What an epoch of a payment network ends or begins with is refused.
+    #[error(transparent)]
+    PayEpoch(#[from] PayEpochError),
     /// The key file is refused.
     #[error(transparent)]
     Key(#[from] KeyFileError),

@@ -17,10 +17,12 @@ mod authority;
 mod client;
 mod committee;
 mod config;
+mod epochs;
 mod evidence;
 mod follower;
 mod locks;
 mod mark;
+mod network_files;
 mod queue;
 mod records;
 mod releases;
@@ -33,9 +35,15 @@ mod wallet_requests;
 pub use authority::Authority;
 pub use client::{PayClient, PayFeed, PreparedOrder};
 pub use committee::{CommitteeError, ReleaseCommittee};
-pub use config::{AuthorityConfig, AuthorityConfigError, read_network};
+pub use config::{AuthorityConfig, AuthorityConfigError};
+pub use epochs::{
+    Begun, ClosedReport, PayEpochError, begin, change_beside, close, read_change, report_folder,
+    write_change,
+};
 pub use follower::ReleaseStatus;
 pub use locks::{Locks, recover};
+use network_files::read_network_before;
+pub use network_files::{read_network, read_network_file};
 pub use releases::ReleaseFeed;
 pub use status::AuthorityStatus;
 pub use testnet::{PayTestnet, PayTestnetPlan};

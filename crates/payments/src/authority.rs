@@ -15,6 +15,10 @@
 //!   something is decided, that is voted for after the same checks as any order (★), and nothing
 //!   else.
 //!
+//! * Once the epoch has ended ([`change`](crate::change)) nothing new is voted for (★), durably
+//!   before the report of all locks leaves (★). What an earlier epoch locked is checked like any
+//!   order before it is voted for (★).
+//!
 //! # What the host owes it
 //!
 //! The contract of [`quorate_types::machine`], with these words: locks before anything else (the
@@ -24,13 +28,14 @@
 //! locks must never vote again under its keys.
 
 use crate::frozen::ReleaseEntry;
+use crate::lookup::LookupFailed;
 use crate::orders::{CheckedOrder, Orders};
 use crate::release::{Decided, Held};
-use crate::spent::{Lock, LockStatus, Locked, LookupFailed, SpentSet};
+use crate::spent::{Lock, LockStatus, Locked, SpentSet};
 use crate::wire::{Answer, Verdict};
 use crate::{Core, Equivocation, Network, OutputId, TxId, Vote};
-use quorate_crypto::VotingSecret;
 use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Digest, VotingSecret};
 use quorate_types::{Machine, ReplicaId, Time, Verified};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -53,6 +58,9 @@ pub enum AuthorityEvent {
     Freeze(Vec<OutputId>),
     /// The committee decided releases.
     Decided(Decided),
+    /// The committee ordered the change that ends the epoch, to the network file of this digest.
+    /// Told again, it reports again.
+    Close(Digest),
     /// The answer to [`AuthorityEffect::Read`].
     Read {
         /// Sequence number of the lock.
@@ -71,6 +79,10 @@ pub enum AuthorityEffect {
     PersistReleases(Vec<ReleaseEntry>),
     /// Sign what a frozen coin is locked for, and have it ordered.
     Report(OutputId, Held),
+    /// The authority has closed: sign the report of everything that it locked in this epoch, and
+    /// have it ordered ([`change`](crate::change)), with the digest that it was told. No lock
+    /// follows.
+    Closed(Digest),
     /// Vote on the pool, then answer [`AuthorityEvent::Signed`]. Votes may be made before their
     /// locks are durable: they leave after.
     Sign(SignJob),
@@ -155,6 +167,9 @@ impl Authority {
                 CheckedOrder::Invalid(tx, invalid) => {
                     self.answer(ticket, tx, Verdict::Invalid(invalid));
                 }
+                CheckedOrder::Unproven(tx, input) => {
+                    self.answer(ticket, tx, Verdict::Undecided { input });
+                }
                 CheckedOrder::Unknown(failed) => {
                     self.effects.push_back(AuthorityEffect::Stop(failed));
                 }
@@ -200,6 +215,7 @@ impl Authority {
             }
             Ok(LockStatus::Undecided(input)) => Verdict::Undecided { input },
             Ok(LockStatus::Released(input, decision)) => Verdict::Released { input, decision },
+            Ok(LockStatus::Closed) => Verdict::Closed,
             Ok(LockStatus::Free | LockStatus::Own | LockStatus::Due) => Verdict::Busy,
         };
         self.answer(ticket, core.id, verdict);
@@ -220,6 +236,9 @@ impl Authority {
     }
 
     fn on_late(&mut self, ticket: u64, input: OutputId, locked: Locked, core: Core) {
+        if locked.sequence == Lock::INHERITED {
+            return self.answer(ticket, core.id, Verdict::Locked { input, first: None });
+        }
         let waiting = self.late.values().map(Vec::len).sum::<usize>();
         if waiting >= READS_MAX {
             return self.answer(ticket, core.id, Verdict::Busy);
@@ -244,13 +263,35 @@ impl Authority {
         for coin in coins {
             match self.spent.get(coin) {
                 Err(failed) => return self.effects.push_back(AuthorityEffect::Stop(failed)),
-                Ok(None) => self.effects.push_back(AuthorityEffect::Report(coin, Held::Free)),
+                Ok(None) => self.report_unlocked(coin),
+                Ok(Some(Locked { tx, sequence: Lock::INHERITED })) => {
+                    self.effects.push_back(AuthorityEffect::Report(coin, Held::Pruned(tx)));
+                }
                 Ok(Some(Locked { tx, sequence })) => {
                     self.read(sequence);
                     self.reports.entry(sequence).or_default().push((coin, tx));
                 }
             }
         }
+    }
+
+    /// Reports that a coin is free; nothing of one that may have been taken in an earlier epoch, by
+    /// whatever of several (★).
+    fn report_unlocked(&mut self, coin: OutputId) {
+        let effect = match self.spent.is_contested(coin) {
+            Err(failed) => AuthorityEffect::Stop(failed),
+            Ok(true) if !mutants::active(Mutant::PayReleaseContested) => return,
+            Ok(_) => AuthorityEffect::Report(coin, Held::Free),
+        };
+        self.effects.push_back(effect);
+    }
+
+    /// ★ Closes first, for good; then reports.
+    fn on_close(&mut self, next: Digest) {
+        if !self.spent.frozen().is_closed() {
+            self.promise(vec![ReleaseEntry::Close]);
+        }
+        self.effects.push_back(AuthorityEffect::Closed(next));
     }
 
     fn on_decided(&mut self, decided: Decided) {
@@ -264,7 +305,13 @@ impl Authority {
         for entry in &entries {
             self.spent.frozen().apply(*entry);
         }
-        if !entries.is_empty() && !mutants::active(Mutant::PayReportBeforePersist) {
+        let is_close = entries == [ReleaseEntry::Close];
+        let skipped = if is_close {
+            mutants::active(Mutant::PayCloseBeforePersist)
+        } else {
+            mutants::active(Mutant::PayReportBeforePersist)
+        };
+        if !entries.is_empty() && !skipped {
             self.effects.push_back(AuthorityEffect::PersistReleases(entries));
         }
     }
@@ -318,6 +365,7 @@ impl Machine for Authority {
             }
             AuthorityEvent::Freeze(coins) => self.on_freeze(coins),
             AuthorityEvent::Decided(decided) => self.on_decided(decided),
+            AuthorityEvent::Close(next) => self.on_close(next),
             AuthorityEvent::Read { sequence, lock } => self.on_read(sequence, lock.as_ref()),
         }
     }

@@ -1,6 +1,8 @@
 //! Coins under release at one authority: what it no longer votes over, and what it votes for
 //! instead.
 //!
+//! With them stands whether its epoch has ended, when it votes over no coin any more.
+//!
 //! There are few, and most of the time none: a set beside the locked inputs, which is asked first.
 //! What survives a crash is the log of [`ReleaseEntry`]s that its host keeps.
 
@@ -10,6 +12,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::RwLock;
 use quorate_crypto::mutants::{self, Mutant};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Promise of an authority about a coin under release (★).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -18,6 +21,8 @@ pub enum ReleaseEntry {
     Freeze(OutputId),
     /// It votes for what was decided of this coin, and for nothing else.
     Decide(OutputId, Decision),
+    /// Its epoch has ended: it votes for nothing that it had not voted for before.
+    Close,
 }
 
 /// Coins under release, and those whose release ended. Readers wait for nothing longer than the
@@ -25,6 +30,7 @@ pub enum ReleaseEntry {
 #[derive(Debug, Default)]
 pub struct Frozen {
     coins: RwLock<BTreeMap<OutputId, Entry>>,
+    is_closed: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +67,14 @@ impl Frozen {
             ReleaseEntry::Decide(coin, decision) => {
                 coins.entry(coin).or_default().decision.get_or_insert(decision);
             }
+            ReleaseEntry::Close => self.is_closed.store(true, Ordering::Relaxed),
         }
+    }
+
+    /// Returns `true` once the authority votes for nothing new.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     /// Returns `true` if the coin is or was under release.

@@ -33,7 +33,9 @@
 //! Pure: no clock, socket, file, thread or randomness.
 
 mod authority;
+pub mod change;
 mod frozen;
+mod lookup;
 mod network;
 mod orders;
 mod output;
@@ -51,6 +53,7 @@ mod wire;
 
 pub use authority::{Authority, AuthorityEffect, AuthorityEvent, SignJob, Signed};
 pub use frozen::{Frozen, ReleaseEntry};
+pub use lookup::LookupFailed;
 pub use network::{AuthorityEntry, Endowment, Network, NetworkError, NetworkFile};
 pub use orders::{CheckedOrder, OrderVerifier, Orders, check_orders};
 pub use output::{Output, OutputId, TxId};
@@ -62,11 +65,11 @@ pub use records::{
     RecordName, RecordRefusal, WalletRecord, WalletReply, WalletRequest,
 };
 pub use scheme::{PayScheme, UnknownPayScheme};
-pub use spent::{ColdSet, Lock, LockStatus, Locked, LookupFailed, SpentSet};
+pub use spent::{ColdSet, Lock, LockStatus, Locked, SpentSet};
 pub use transaction::{
     Coin, Core, CoreKind, Equivocation, Input, Invalid, Opening, Origin, Proof, Source, Transaction,
 };
-pub use votes::{Counted, MerkleVote, TxCertificate, Vote, Votes};
+pub use votes::{Counted, MerkleVote, QuorumVotes, TxCertificate, Vote, Votes};
 pub use wire::{
     ANSWER_BYTES_MAX, Answer, ORDER_BYTES_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Verdict,
 };

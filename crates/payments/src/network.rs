@@ -1,8 +1,11 @@
 //! A payment network: its authorities, their shards, who issues, and what it began with.
 
-use crate::votes::{self, Votes};
+mod succession;
+
+use crate::votes::{self, EpochVotes, Votes};
 use crate::{Output, OutputId, PayScheme, TxId};
-use quorate_crypto::{IdentityKey, KeyCache, PublicKeys, hash_parts};
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::{Digest, IdentityKey, KeyCache, PublicKeys, hash_parts};
 use quorate_types::{
     AgreedSettings, Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member, NetworkId,
     Scope,
@@ -12,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One authority, as the network file states it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorityEntry {
     /// Ed25519 identity key, 64 hexadecimal digits: proves its channels.
@@ -44,7 +47,7 @@ impl AuthorityEntry {
 }
 
 /// Money that the network begins with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endowment {
     /// Owner's identity key, 64 hexadecimal digits.
@@ -54,11 +57,14 @@ pub struct Endowment {
 }
 
 /// The network file: the same bytes for every authority and every wallet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkFile {
     /// A name for people; part of the network's identity.
     pub name: String,
+    /// Network that the file goes on. Absent in the file that founds one, whose own hash is the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkId>,
     /// The epoch in which this file is in force.
     pub epoch: Epoch,
     /// Scheme by which the authorities vote.
@@ -83,6 +89,12 @@ pub enum NetworkError {
     /// The authorities make no committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
+    /// A file of a later epoch, without the changes that lead to it.
+    #[error(
+        "the network file is of epoch {0}, not one that founds a network: name the founding file, \
+         and the changes since"
+    )]
+    NotFounding(Epoch),
     /// No shards, or more than an owner can be mapped to.
     #[error("an authority has 1 to {max} shards, not {0}", max = Network::SHARDS_MAX)]
     Shards(u16),
@@ -121,6 +133,7 @@ pub struct Network {
     genesis: BTreeMap<OutputId, Output>,
     addresses: Vec<Vec<String>>,
     votes: Arc<dyn Votes>,
+    epochs: Arc<EpochVotes>,
 }
 
 impl Network {
@@ -132,11 +145,19 @@ impl Network {
     /// # Errors
     /// The first thing wrong with the file.
     pub fn load(file: &NetworkFile) -> Result<Self, NetworkError> {
+        if file.network.is_some() {
+            return Err(NetworkError::NotFounding(file.epoch));
+        }
         let committee = Arc::new(Committee::load(&file.committee(), KeyCache::On)?);
-        Self::with_committee(file, committee)
+        Self::with_committee(file, committee, EpochVotes::new)
     }
 
-    fn with_committee(file: &NetworkFile, committee: Arc<Committee>) -> Result<Self, NetworkError> {
+    /// The network of a file whose committee was loaded; `epochs` adds the votes of epochs before.
+    fn with_committee(
+        file: &NetworkFile,
+        committee: Arc<Committee>,
+        epochs: impl FnOnce(Epoch, Arc<dyn Votes>) -> EpochVotes,
+    ) -> Result<Self, NetworkError> {
         if file.shards == 0 || file.shards > Self::SHARDS_MAX {
             return Err(NetworkError::Shards(file.shards));
         }
@@ -151,10 +172,12 @@ impl Network {
             2 * committee.quorum() > total + committee.faulty_max(),
             "two quorums share an honest authority, who saw both"
         );
-        let network = file.network_id(committee.network());
+        let network = file.network.unwrap_or_else(|| file.network_id(committee.network()));
         let scope = Scope { network, epoch: committee.epoch_id() };
         let issuer = parse_key("the issuer", &file.issuer)?;
         let genesis = genesis_outputs(network, &file.genesis)?;
+        let own = votes::of(file.scheme, scope, &committee);
+        let epochs = Arc::new(epochs(file.epoch, own));
         Ok(Self {
             name: file.name.clone(),
             scope,
@@ -163,7 +186,8 @@ impl Network {
             issuer,
             genesis,
             addresses: file.authorities.iter().map(|entry| entry.addresses.clone()).collect(),
-            votes: votes::of(file.scheme, scope, &committee),
+            votes: Arc::clone(&epochs) as Arc<dyn Votes>,
+            epochs,
             committee,
         })
     }
@@ -178,6 +202,24 @@ impl Network {
     #[must_use]
     pub fn id(&self) -> NetworkId {
         self.scope.network
+    }
+
+    /// Epoch that is in force.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.committee.epoch()
+    }
+
+    /// Returns `true` in the epoch that the network was founded with, which inherits nothing.
+    #[must_use]
+    pub fn is_founding(&self) -> bool {
+        self.epochs.former() == 0
+    }
+
+    /// Number of epochs that ended before this one.
+    #[must_use]
+    pub fn former_epochs(&self) -> usize {
+        self.epochs.former()
     }
 
     /// Scope of the authorities' votes: this network, in the epoch of their committee.
@@ -198,7 +240,9 @@ impl Network {
         self.scheme
     }
 
-    /// Implementation of the scheme, which makes and checks votes and certificates.
+    /// Implementation of the scheme, which makes and checks votes and certificates. Certificates of
+    /// former epochs are checked under their authorities' keys; whether they *count* is more than
+    /// that ([`change`](crate::change)).
     #[must_use]
     pub fn votes(&self) -> &Arc<dyn Votes> {
         &self.votes
@@ -263,7 +307,7 @@ impl NetworkFile {
         };
         CommitteeFile {
             name: self.name.clone(),
-            network: None,
+            network: self.network,
             epoch: self.epoch,
             scheme: self.scheme.keys().to_string(),
             redundancy: 0,
@@ -272,6 +316,19 @@ impl NetworkFile {
             from_state: None,
             members: self.authorities.iter().map(member).collect(),
         }
+    }
+
+    /// The file of the next epoch of `network`, in which nothing else differs yet.
+    #[must_use]
+    pub fn next_epoch(&self, network: NetworkId) -> Self {
+        Self { network: Some(network), epoch: self.epoch.next(), ..self.clone() }
+    }
+
+    /// The hash of everything in the file, addresses too: what is signed to change to it.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let content = borsh::to_vec(self).expect("encoding into memory cannot fail");
+        hash_parts("quorate v1 payment network file", &[&content])
     }
 
     fn network_id(&self, committee: NetworkId) -> NetworkId {

@@ -1,9 +1,10 @@
 //! Checking orders before an authority's machine sees them: many at a time, since signatures of
 //! many cost a fraction of each alone.
 
-use crate::spent::{LockStatus, LookupFailed, SpentSet};
+use crate::lookup::LookupFailed;
+use crate::spent::{LockStatus, SpentSet};
 use crate::transaction::owner_statement;
-use crate::{Core, Invalid, Network, Transaction, TxId};
+use crate::{Core, Invalid, Network, OutputId, Transaction, TxCertificate, TxId};
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{bad_items, verify_batch};
@@ -57,6 +58,9 @@ pub enum CheckedOrder {
     Late(Core),
     /// The order is refused.
     Invalid(TxId, Invalid),
+    /// An input's certificate is of an earlier epoch, and too few reports of its end name the
+    /// transaction that made it, so far.
+    Unproven(TxId, OutputId),
     /// An input could not be looked up, so that nothing may be said of the order.
     Unknown(LookupFailed),
 }
@@ -106,7 +110,7 @@ impl OrderVerifier {
         let core = tx.core(self.network.id());
         let invalid = self.form(&tx).err();
         let status = self.spent.status(&core);
-        PendingOrder { ticket, tx, core, status, invalid }
+        PendingOrder { ticket, tx, core, status, invalid, unproven: None }
     }
 
     fn form(&self, tx: &Transaction) -> Result<(), Invalid> {
@@ -137,12 +141,32 @@ impl OrderVerifier {
         }
     }
 
+    /// ★ Certificates of earlier epochs count where the reports of their ends say so, whoever may
+    /// have signed them since.
+    fn check_admission(&self, one: &mut PendingOrder) {
+        if mutants::active(Mutant::PayTrustFormerEpochs) {
+            return;
+        }
+        let epoch = self.network.epoch();
+        let is_former = |certificate: &TxCertificate| certificate.epoch != epoch;
+        let former = one.tx.certificates().filter(|(_, certificate)| is_former(certificate));
+        for input in former.map(|(input, _)| input).collect::<Vec<_>>() {
+            match self.spent.inherited().admits(input.tx) {
+                Ok(true) => {}
+                Ok(false) => one.unproven = Some(input),
+                Err(failed) => one.status = Err(failed),
+            }
+        }
+    }
+
     /// Checks the certificates of orders whose inputs are free; the others are voted for, or never
     /// will be.
     fn check_certificates(&self, seen: &mut [PendingOrder]) {
         if mutants::active(Mutant::PayTrustCertificates) {
             return;
         }
+        let open = indices(seen, PendingOrder::needs_certificate_check);
+        open.iter().for_each(|at| self.check_admission(&mut seen[*at]));
         let open = indices(seen, PendingOrder::needs_certificate_check);
         let mut claims = Vec::new();
         let known = self.certified.lock();
@@ -179,6 +203,8 @@ struct PendingOrder {
     core: Core,
     status: Result<LockStatus, LookupFailed>,
     invalid: Option<Invalid>,
+    /// Input whose certificate does not count yet.
+    unproven: Option<OutputId>,
 }
 
 impl PendingOrder {
@@ -200,7 +226,10 @@ impl PendingOrder {
         match (self.invalid, self.status) {
             (_, Err(failed)) => CheckedOrder::Unknown(failed),
             (Some(invalid), _) => CheckedOrder::Invalid(self.core.id, invalid),
-            (None, Ok(LockStatus::Free | LockStatus::Due)) => CheckedOrder::Valid(self.core),
+            (None, Ok(LockStatus::Free | LockStatus::Due)) => match self.unproven {
+                Some(input) => CheckedOrder::Unproven(self.core.id, input),
+                None => CheckedOrder::Valid(self.core),
+            },
             (None, Ok(LockStatus::Own)) => CheckedOrder::Repeated(self.core.id),
             (None, Ok(_)) => CheckedOrder::Late(self.core),
         }

@@ -214,7 +214,7 @@ impl Payer {
                 payment.released.insert(from, (input, decision));
                 self.end_if_released(tx, (input, decision));
             }
-            Verdict::Busy | Verdict::Undecided { .. } => {}
+            Verdict::Busy | Verdict::Undecided { .. } | Verdict::Closed => {}
         }
     }
 

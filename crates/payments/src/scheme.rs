@@ -1,12 +1,26 @@
 //! The schemes by which authorities vote, by name.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::SchemeKind;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Scheme by which authorities vote (paper 003 §4.1 to §4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum PayScheme {
     /// An Ed25519 signature a vote.

@@ -12,7 +12,9 @@
 //!   an entry in the first finds it in the second.
 //! * A look-up that fails is an error, and no answer (★, [`LookupFailed`]).
 
+use crate::change::{Inheritance, Inherited, LockEntry};
 use crate::frozen::{Frozen, Standing};
+use crate::lookup::LookupFailed;
 use crate::release::Decision;
 use crate::{Core, CoreKind, OutputId, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -30,6 +32,11 @@ pub struct Lock {
     pub sequence: u64,
     /// The transaction that it voted for.
     pub core: Core,
+}
+
+impl Lock {
+    /// Sequence number in the place of one: an earlier epoch locked the input, without a lock here.
+    pub const INHERITED: u64 = u64::MAX;
 }
 
 /// Transaction that holds an input, and the lock that says so.
@@ -58,12 +65,9 @@ pub enum LockStatus {
     Undecided(OutputId),
     /// The release of this one ended otherwise.
     Released(OutputId, Decision),
+    /// Not all of them are locked for it, and the epoch has ended.
+    Closed,
 }
-
-/// Failure to look an input up: it may be locked. The authority stops (★).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct LookupFailed(pub String);
 
 /// Locked inputs outside the hot part: on disk, in a host. Read by several threads at once.
 pub trait ColdSet: Send + Sync + fmt::Debug {
@@ -103,11 +107,17 @@ pub struct SpentSet {
     hot: HashMap<Key, Locked, Seed>,
     cold: Arc<dyn ColdSet>,
     frozen: Frozen,
+    inherited: Arc<dyn Inherited>,
 }
 
 impl Default for SpentSet {
     fn default() -> Self {
-        Self { hot: HashMap::default(), cold: Arc::new(Nothing), frozen: Frozen::default() }
+        Self {
+            hot: HashMap::default(),
+            cold: Arc::new(Nothing),
+            frozen: Frozen::default(),
+            inherited: Arc::new(Inheritance::default()),
+        }
     }
 }
 
@@ -127,6 +137,18 @@ impl SpentSet {
         Self { cold, ..self }
     }
 
+    /// The same, with what earlier epochs left.
+    #[must_use]
+    pub fn after(self, inherited: Arc<dyn Inherited>) -> Self {
+        Self { inherited, ..self }
+    }
+
+    /// What earlier epochs left.
+    #[must_use]
+    pub fn inherited(&self) -> &dyn Inherited {
+        &*self.inherited
+    }
+
     /// Coins under release, which are not voted over whether locked or free.
     #[must_use]
     pub fn frozen(&self) -> &Frozen {
@@ -138,6 +160,15 @@ impl SpentSet {
     /// # Errors
     /// When one of them cannot be looked up.
     pub fn status(&self, core: &Core) -> Result<LockStatus, LookupFailed> {
+        let status = self.open_status(core)?;
+        let is_new = matches!(status, LockStatus::Free | LockStatus::Due);
+        let votes_on = mutants::active(Mutant::PayVoteAfterClosing);
+        let is_late = is_new && self.frozen.is_closed() && !votes_on;
+        Ok(if is_late { LockStatus::Closed } else { status })
+    }
+
+    /// The same, as long as the epoch lasts.
+    fn open_status(&self, core: &Core) -> Result<LockStatus, LookupFailed> {
         Ok(match self.frozen.standing(core) {
             Standing::Lost(coin, decision) => LockStatus::Released(coin, decision),
             Standing::Due { followed: true } => LockStatus::Own,
@@ -166,8 +197,14 @@ impl SpentSet {
     pub fn locked(&self, id: TxId, locks: &[OutputId]) -> Result<LockStatus, LookupFailed> {
         let mut free = false;
         for lock in locks {
-            match self.get(*lock)? {
-                None => free = true,
+            match self.own(*lock)? {
+                None => match self.inherited.candidates(*lock)?[..] {
+                    [] => free = true,
+                    // Its lock was an earlier epoch's: here it was not checked yet (★).
+                    [tx] if tx == id => free = !mutants::active(Mutant::PayTrustInherited),
+                    [tx] => return Ok(LockStatus::Taken(*lock, Locked::inherited(tx))),
+                    [..] => return Ok(LockStatus::Undecided(*lock)),
+                },
                 Some(locked) if locked.tx == id => {}
                 Some(locked) => return Ok(LockStatus::Taken(*lock, locked)),
             }
@@ -175,11 +212,42 @@ impl SpentSet {
         Ok(if free { LockStatus::Free } else { LockStatus::Own })
     }
 
-    /// Transaction that an input is locked for, if it is locked.
+    /// Transaction that an input is locked for, if it is locked: here, or by an earlier epoch.
     ///
     /// # Errors
     /// When that cannot be told.
     pub fn get(&self, input: OutputId) -> Result<Option<Locked>, LookupFailed> {
+        Ok(match self.own(input)? {
+            None => match self.inherited.candidates(input)?[..] {
+                [tx] => Some(Locked::inherited(tx)),
+                _ => None,
+            },
+            own => own,
+        })
+    }
+
+    /// Returns `true` if several transactions may have taken the input in an earlier epoch, and
+    /// none was voted for here since.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    pub fn is_contested(&self, input: OutputId) -> Result<bool, LookupFailed> {
+        Ok(self.own(input)?.is_none() && self.inherited.candidates(input)?.len() > 1)
+    }
+
+    /// Entry of the closing report for an input that is locked here; `None` where a release was
+    /// decided for another transaction. One that a release gave the input has a mark in its place.
+    #[must_use]
+    pub fn closing_entry(&self, input: OutputId, locked: Locked) -> Option<LockEntry> {
+        match self.frozen.decision(input) {
+            None => Some((locked.tx, input)),
+            Some(Decision::Spend(tx)) if tx == locked.tx => Some((tx, mark(tx))),
+            Some(_) => None,
+        }
+    }
+
+    /// Transaction that an input was locked for in this epoch.
+    fn own(&self, input: OutputId) -> Result<Option<Locked>, LookupFailed> {
         let key = key(input);
         // Copied, so that nothing is pinned while the disk is read.
         let hot = self.hot.pin().get(&key).copied();
@@ -204,6 +272,13 @@ impl SpentSet {
         // What was decided for it says so by itself, and what it was locked for stays as it is.
         let due = self.frozen.follow(&lock.core);
         for input in lock.core.locks.iter().filter(|input| !due.contains(input)) {
+            self.insert(*input, locked);
+        }
+        if !due.is_empty() {
+            self.insert(mark(lock.core.id), locked);
+        }
+        // At a start, the decision is known before the locks that it found.
+        for input in due.iter().filter(|input| self.own(**input) == Ok(None)) {
             self.insert(*input, locked);
         }
     }
@@ -257,6 +332,18 @@ impl SpentSet {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+impl Locked {
+    fn inherited(tx: TxId) -> Self {
+        Self { tx, sequence: Lock::INHERITED }
+    }
+}
+
+/// Name in the place of an input, by which a transaction is found that a release gave its inputs.
+/// It is no output's: transactions have fewer.
+fn mark(tx: TxId) -> OutputId {
+    OutputId { tx, index: u16::MAX }
 }
 
 /// Key of an input in the map. Paper 003 knows an output by a name that its payer picked: a mutant.

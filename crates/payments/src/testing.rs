@@ -1,13 +1,14 @@
 //! A small network with its keys, authorities as their hosts drive them, and people with names.
 
 use crate::ReleaseEntry;
+use crate::change::{Change, Inherited, LockEntry};
 use crate::release::{Held, Report};
 use crate::{
     Answer, Authority, AuthorityEffect, AuthorityEntry, AuthorityEvent, Coin, Endowment,
     Equivocation, Lock, Network, NetworkFile, OrderVerifier, Output, OutputId, PayScheme, SpentSet,
     Transaction, TxCertificate, Verdict, Vote, check_orders,
 };
-use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyFile};
+use quorate_crypto::{Bitmap, Digest, IdentityKey, IdentitySecret, KeyFile};
 use quorate_types::{Epoch, Groups, Machine, ReplicaId, Time, Weights, deal_keys};
 use std::sync::Arc;
 
@@ -46,6 +47,23 @@ impl TestNetwork {
         let (file, keys) = file(scheme, authorities, shards);
         let network = Arc::new(Network::load(&file).expect("a sound file"));
         Self { file, keys, network }
+    }
+
+    /// The network of the next epoch, in which these authorities are replaced, and the change to
+    /// it.
+    pub(crate) fn next(&self, replaced: &[usize]) -> (Self, Change) {
+        let mut file = self.file.next_epoch(self.network.id());
+        let mut keys = self.keys.clone();
+        for one in replaced {
+            let seed = [u8::try_from(50 + *one).expect("few"); 32];
+            keys[*one] = KeyFile::from_seed(self.file.scheme.keys(), &seed);
+            let addresses = self.file.authorities[*one].addresses.clone();
+            file.authorities[*one] = AuthorityEntry::new(&keys[*one].public(), addresses);
+        }
+        let mut change = Change::draft(file.clone());
+        keys.iter().for_each(|keys| change.sign(&self.network, &keys.identity));
+        let network = self.network.succeed(&change).expect("all have signed");
+        (Self { file, keys, network: Arc::new(network) }, change)
     }
 
     /// Coins that a person was endowed with in the genesis.
@@ -123,6 +141,7 @@ pub(crate) fn file(scheme: PayScheme, authorities: u8, shards: u16) -> (NetworkF
     let genesis = [(ALICE, 10), (ALICE, 20), (ALICE, 30), (MALLORY, 5), (MALLORY, 7)];
     let file = NetworkFile {
         name: "test".into(),
+        network: None,
         epoch: Epoch(3),
         scheme,
         shards,
@@ -144,6 +163,8 @@ pub(crate) struct AuthorityHost {
     pub(crate) releases: Vec<ReleaseEntry>,
     /// What it asked to have ordered.
     pub(crate) reports: Vec<(OutputId, Held)>,
+    /// How often it asked to have its locks reported.
+    pub(crate) closed: usize,
     pub(crate) spent: Arc<SpentSet>,
     pub(crate) verifier: OrderVerifier,
     pub(crate) machine: Authority,
@@ -154,6 +175,35 @@ impl AuthorityHost {
     pub(crate) fn new(testnet: &TestNetwork, index: usize, shard: u16) -> Self {
         let network = Arc::clone(&testnet.network);
         Self::recovered(network, testnet.keys[index].clone(), (index, shard), <_>::default())
+    }
+
+    /// An authority that begins with what an epoch left.
+    pub(crate) fn after(testnet: &TestNetwork, index: usize, left: Arc<dyn Inherited>) -> Self {
+        let mut host = Self::new(testnet, index, 0);
+        let spent = Arc::new(SpentSet::default().after(left));
+        let network = Arc::clone(&testnet.network);
+        host.verifier = OrderVerifier::new(network, 0, Arc::clone(&spent));
+        host.machine = Authority::new(&testnet.network, Arc::clone(&spent), 0);
+        host.spent = spent;
+        host
+    }
+
+    /// It executes the change; what it locked, as it reports it.
+    pub(crate) fn close(&mut self) -> Vec<LockEntry> {
+        let before = self.closed;
+        self.machine.handle(Time(0), AuthorityEvent::Close(Digest::ZERO));
+        assert!(self.answers().is_empty() && self.closed == before + 1);
+        let mut all = Vec::new();
+        let kept = self.spent.move_out(u64::MAX, |locked| {
+            all.extend_from_slice(locked);
+            Err(())
+        });
+        assert_eq!(kept, Err(()), "they stay where they are");
+        let entry = |(input, locked)| self.spent.closing_entry(input, locked);
+        let mut entries: Vec<LockEntry> = all.into_iter().filter_map(entry).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries
     }
 
     fn recovered(
@@ -176,6 +226,7 @@ impl AuthorityHost {
             log,
             releases,
             reports,
+            closed: 0,
             spent,
             verifier,
             machine,
@@ -224,6 +275,7 @@ impl AuthorityHost {
                 AuthorityEffect::Persist(locks) => self.log.extend(locks),
                 AuthorityEffect::PersistReleases(entries) => self.releases.extend(entries),
                 AuthorityEffect::Report(coin, held) => self.reports.push((coin, held)),
+                AuthorityEffect::Closed(_) => self.closed += 1,
                 AuthorityEffect::Sign(job) => {
                     let signed = job.run(&self.network, &self.keys.voting, replica(self.index));
                     self.machine.handle(Time(0), AuthorityEvent::Signed(signed));

@@ -6,16 +6,19 @@
 //! output alone, under a name that its payer picks, as in the paper, lets three transactions
 //! certify one output with an honest vote each.
 
+mod epochs;
 mod merkle;
 mod signatures;
 
 pub use merkle::MerkleVote;
 
+pub(crate) use epochs::EpochVotes;
+
 use crate::{PayScheme, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
 use merkle::MerkleVotes;
 use quorate_crypto::{Bitmap, Certificate, Share, VotingSecret};
-use quorate_types::{Committee, ReplicaId, Scope};
+use quorate_types::{Committee, Epoch, ReplicaId, Scope};
 use signatures::SignatureVotes;
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +35,16 @@ pub enum Vote {
 /// A quorum's votes for one transaction. What identifies it is the transaction's name: two
 /// certificates for one can differ.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub enum TxCertificate {
+pub struct TxCertificate {
+    /// Epoch whose authorities voted.
+    pub epoch: Epoch,
+    /// Votes of a quorum of them.
+    pub votes: QuorumVotes,
+}
+
+/// Votes of a certificate, as its epoch's scheme has them.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum QuorumVotes {
     /// Signatures side by side, or one.
     Signatures(Certificate),
     /// Each signer's way to a root that it signed, in signer order.
@@ -48,9 +60,9 @@ impl TxCertificate {
     /// Authorities that voted, as the certificate claims.
     #[must_use]
     pub fn signers(&self) -> &Bitmap {
-        match self {
-            Self::Signatures(certificate) => &certificate.signers,
-            Self::Merkle { signers, .. } => signers,
+        match &self.votes {
+            QuorumVotes::Signatures(certificate) => &certificate.signers,
+            QuorumVotes::Merkle { signers, .. } => signers,
         }
     }
 }

@@ -44,6 +44,8 @@ pub enum Verdict {
         /// What it ended with.
         decision: Decision,
     },
+    /// The authority's epoch has ended: the next one's authorities vote.
+    Closed,
 }
 
 /// Largest order: inputs with the largest certificates that a network of hundreds makes.

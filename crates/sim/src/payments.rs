@@ -4,8 +4,8 @@
 //! the two machines of `quorate_payments`; `host` is an authority's shard with a disk, `payer` a
 //! wallet, `thief` whoever tries to have more than is theirs, `liar` an authority that may say
 //! anything, `committee` the order of releases. `books` judges: it knows what is owned and what was
-//! promised, and shares no code with what it judges. [`model`] is a test of its own: one authority against plain maps, for a million
-//! transactions.
+//! promised, and shares no code with what it judges. [`model`] is a test of its own: one authority
+//! against plain maps, for a million transactions.
 
 mod books;
 mod committee;

@@ -32,7 +32,7 @@ pub trait Shrinks: Clone + PartialEq + Sized + 'static {
     /// Passes in their order: parts that cost most to understand go first.
     const PASSES: &'static [Pass<Self>];
 
-    /// Counts its parts.
+    /// Counts what a reader has to understand: passes make it smaller or leave the scenario.
     fn size(&self) -> Self::Size;
 
     /// Runs it to its end.

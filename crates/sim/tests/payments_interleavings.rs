@@ -55,7 +55,9 @@ impl AuthorityHost {
                 AuthorityEffect::Evidence(proof) => {
                     assert!(proof.is_proven(&setup.network));
                 }
-                AuthorityEffect::PersistReleases(_) | AuthorityEffect::Report(..) => {
+                AuthorityEffect::PersistReleases(_)
+                | AuthorityEffect::Report(..)
+                | AuthorityEffect::Closed(_) => {
                     unreachable!("no committee orders releases here")
                 }
                 AuthorityEffect::Stop(failed) => panic!("{failed}"),

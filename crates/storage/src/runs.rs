@@ -266,7 +266,7 @@ impl RunsSnapshot {
 
     /// All items in the order of their keys; ends with an error when the disk fails or something is
     /// damaged.
-    pub fn iter(&self) -> impl Iterator<Item = Result<RunItem, StorageError>> {
+    pub fn iter(&self) -> impl Iterator<Item = Result<RunItem, StorageError>> + use<> {
         Merge::of(&self.0.runs)
     }
 }

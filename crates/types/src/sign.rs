@@ -71,13 +71,17 @@ pub enum Kind {
     TxRelease,
     /// An authority's report of what a frozen coin is locked for.
     TxReport,
+    /// Consent of a payment authority to the next network file, or readiness for it.
+    TxChange,
+    /// An authority's report of everything that it locked in an epoch that ended.
+    TxClosing,
     /// A member's question after its own newest signatures.
     OwnQuestion,
 }
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 33] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -108,6 +112,8 @@ impl Kind {
         Self::TxMemo,
         Self::TxRelease,
         Self::TxReport,
+        Self::TxChange,
+        Self::TxClosing,
         Self::OwnQuestion,
     ];
 
@@ -145,6 +151,8 @@ impl Kind {
             Self::TxMemo => "TX-MEMO/",
             Self::TxRelease => "TX-RELEASE/",
             Self::TxReport => "TX-REPORT/",
+            Self::TxChange => "TX-CHANGE/",
+            Self::TxClosing => "TX-CLOSING/",
             Self::OwnQuestion => "OWN-QUESTION/",
         }
     }

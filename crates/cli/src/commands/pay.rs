@@ -2,6 +2,7 @@
 
 mod address;
 mod bench;
+mod change;
 mod history;
 mod payment_files;
 mod place;
@@ -84,6 +85,8 @@ enum PayCommand {
     Serve(serve::Serve),
     /// Add, list or remove users of a wallet that is served
     Token(token::Token),
+    /// Replace, add or remove authorities, at the end of an epoch
+    Change(change::Options),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
     Bench(bench::Options),
 }
@@ -113,6 +116,7 @@ impl Options {
             PayCommand::Restore(options) => options.run(),
             PayCommand::Serve(options) => options.run(),
             PayCommand::Token(options) => options.run(),
+            PayCommand::Change(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }
     }

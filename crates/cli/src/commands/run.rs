@@ -14,6 +14,7 @@ use quorate_node::connections::ConnectionLimits;
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::HttpTls;
 use quorate_node::keys::Keyring;
+use quorate_node::payments::PayEpochError;
 use quorate_node::quotas::{AddressRates, RateLimit};
 use quorate_node::reload::outlive_hangups;
 use quorate_node::transport::Limits;
@@ -466,9 +467,13 @@ pub(crate) fn fail(error: NodeError) -> Failure {
             Failure::Halted(error.to_string())
         }
         NodeError::LacksVersion(_) => Failure::LacksVersion(error.to_string()),
-        NodeError::Storage(_) | NodeError::LookupFailed(_) | NodeError::Marker { .. } => {
+        NodeError::Storage(_)
+        | NodeError::LookupFailed(_)
+        | NodeError::Marker { .. }
+        | NodeError::PayEpoch(PayEpochError::Storage(_) | PayEpochError::Io { .. }) => {
             Failure::Disk(error.to_string())
         }
+        NodeError::PayEpoch(_) => Failure::usage(error),
         error => Failure::run(error),
     }
 }

@@ -313,7 +313,7 @@ fn a_receipt_with_too_few_votes_is_refused() {
     let mut receipt = anne.receipt(payment.id).expect("a receipt");
     for coin in &mut receipt.coins {
         let quorate_payments::Origin::Certified(proof) = &mut coin.origin else { panic!() };
-        let quorate_payments::TxCertificate::Signatures(certificate) = &mut proof.certificate
+        let quorate_payments::QuorumVotes::Signatures(certificate) = &mut proof.certificate.votes
         else {
             panic!()
         };

@@ -36,6 +36,7 @@ fn network() -> Arc<Network> {
     let owners = [MALLORY; 2].into_iter().chain([HOARDER; HOARD]);
     let file = NetworkFile {
         name: "test".into(),
+        network: None,
         epoch: Epoch(1),
         scheme: PayScheme::Plain,
         shards: 1,

@@ -4,9 +4,10 @@ mod log;
 
 use super::committee::ReleaseCommittee;
 use super::config::{AuthorityConfig, AuthorityConfigError};
+use super::epochs::{DiskInheritance, epoch_folder, mark_name, owner_of, report_folder_of};
 use super::evidence::Evidence;
 use super::follower::{Follower, FollowerHost, FollowerStatus};
-use super::locks::{Locks, recover};
+use super::locks::{Locks, recover_into};
 use super::mark::{Mark, Start};
 use super::queue::{Leaving, Promise, Queued};
 use super::records::Records;
@@ -14,7 +15,7 @@ use super::releases::{ReleaseFeed, ReleaseLog};
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
 use super::wallet_requests::{WalletRequests, open_recorded};
-use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network};
+use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network, read_network_before};
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::descriptors::{Demand, Descriptors, limit};
@@ -30,11 +31,11 @@ use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::{IdentitySecret, KeyFile, VotingSecret};
 use quorate_payments::{
-    AuthorityEffect, AuthorityEvent, Network, OrderVerifier, SignJob, Transaction, Verdict,
-    check_orders,
+    AuthorityEffect, AuthorityEvent, Network, OrderVerifier, ReleaseEntry, SignJob, SpentSet,
+    Transaction, Verdict, check_orders,
 };
-use quorate_storage::{LogConfig, Owner, Role};
-use quorate_types::{Machine, ReplicaId, Time};
+use quorate_storage::{LogConfig, Owner, StorageError};
+use quorate_types::{Epoch, Machine, ReplicaId, Time};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -219,7 +220,15 @@ impl Drop for Authority {
 
 impl Origin {
     fn load(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
-        let network = Arc::new(read_network(&config.network)?);
+        Self::load_in(config, keys, read_network(&config.network)?)
+    }
+
+    fn load_in(
+        config: &AuthorityConfig,
+        keys: &KeyFile,
+        network: Network,
+    ) -> Result<Self, NodeError> {
+        let network = Arc::new(network);
         let stranger = || AuthorityConfigError::NotAnAuthority {
             key: config.key.clone(),
             network: config.network.clone(),
@@ -247,13 +256,7 @@ impl Origin {
 
     /// Owner of this shard's folders.
     fn owner(&self, keys: &KeyFile) -> Owner {
-        Owner {
-            formerly: Vec::new(),
-            network: self.network.id(),
-            member: keys.identity.public(),
-            role: Role::Shard(self.shard),
-            protocol: self.network.scheme().to_string(),
-        }
+        owner_of(&self.network, keys.identity.public(), self.shard)
     }
 
     /// What was promised, none of which is missing as far as can be told, and the mark that says
@@ -264,13 +267,22 @@ impl Origin {
         owner: &Owner,
         start: Start,
     ) -> Result<Kept, NodeError> {
-        let of_shard = (self.network.id(), self.shard);
+        let inherited = DiskInheritance::open(&config.data_dir, &self.network, owner)?;
+        let of_shard = (mark_name(&self.network), self.shard);
         let mark = Mark::beside(&config.key, of_shard, config.durability)?;
-        let has_locks = Locks::has_begun(&config.data_dir)?;
-        mark.check_start(start, has_locks, &config.data_dir)?;
-        let locks = recover(&config.data_dir, owner, log_config(config))?;
-        let folder = |name| config.data_dir.join(name);
-        let releases = ReleaseLog::open(&folder("releases"), owner, locks.spent().frozen())?;
+        let data_dir = epoch_folder(&config.data_dir, &self.network);
+        let has_locks = Locks::has_begun(&data_dir)?;
+        mark.check_start(start, has_locks, &data_dir)?;
+        let folder = |name| data_dir.join(name);
+        let mut releases = None;
+        // Both before the locks: what a release gave an input is told by them as they are read.
+        let prepare = |spent: SpentSet| {
+            let spent = spent.after(Arc::new(inherited));
+            releases = Some(ReleaseLog::open(&folder("releases"), owner, spent.frozen())?);
+            Ok(spent)
+        };
+        let locks = recover_into(&data_dir, owner, log_config(config), prepare)?;
+        let releases = releases.expect("opened with the locks");
         let evidence = Evidence::open(&folder("evidence"), owner)?;
         let records = Records::open(&folder("records"), owner, config.record_bytes)?;
         let records = Arc::new(records);
@@ -341,8 +353,45 @@ impl Origin {
             counts: Arc::clone(&self.counts),
         };
         threads.spawn("machine", move || machine.run(&checked_in, &events_in, &stopped))?;
-        let reports = self.spawn_log(threads, kept, events.clone(), queued)?;
-        Ok(ReleaseFeed { events, reports })
+        let folder = report_folder_of(config, &self.network);
+        let (reports, closings) =
+            self.spawn_log(threads, kept, folder, (events.clone(), queued))?;
+        Ok(ReleaseFeed { events, reports, closings })
+    }
+}
+
+/// What an authority that is stopped keeps, opened in its place.
+pub(super) struct Stopped {
+    pub(super) network: Arc<Network>,
+    pub(super) me: ReplicaId,
+    kept: Kept,
+}
+
+/// Opens an authority's shard that no process runs, in the newest epoch before `end`.
+///
+/// # Errors
+/// What keeps it from starting.
+pub(super) fn open_stopped(
+    config: &AuthorityConfig,
+    keys: &KeyFile,
+    end: Epoch,
+) -> Result<Stopped, NodeError> {
+    let network = read_network_before(&config.network, end)?;
+    let origin = Origin::load_in(config, keys, network)?;
+    let kept = origin.recover(config, &origin.owner(keys), Start::Again)?;
+    Ok(Stopped { network: origin.network, me: origin.me, kept })
+}
+
+impl Stopped {
+    pub(super) fn locks(&mut self) -> &mut Locks {
+        &mut self.kept.locks
+    }
+
+    /// Makes entries durable, and counts them, before anything rests on them (★).
+    pub(super) fn keep(&mut self, entries: &[ReleaseEntry]) -> Result<(), StorageError> {
+        entries.iter().for_each(|entry| self.kept.locks.spent().frozen().apply(*entry));
+        self.kept.releases.keep(entries)?;
+        self.kept.mark.advance(log::promises(&self.kept.locks, &self.kept.releases))
     }
 }
 
@@ -500,6 +549,7 @@ impl MachineThread {
                 AuthorityEffect::Report(coin, held) => {
                     Queued::Held(Leaving::Report(coin, Box::new(held)))
                 }
+                AuthorityEffect::Closed(next) => Queued::Held(Leaving::Closed(next)),
                 AuthorityEffect::Read(sequence) => Queued::Held(Leaving::Read(sequence)),
                 AuthorityEffect::Evidence(proof) => Queued::Held(Leaving::Evidence(proof)),
                 AuthorityEffect::Answer { ticket, answer } => {
@@ -524,6 +574,7 @@ impl MachineThread {
             Verdict::Busy => self.counts.refused("busy"),
             Verdict::Undecided { .. } => self.counts.refused("undecided"),
             Verdict::Released { .. } => self.counts.refused("released"),
+            Verdict::Closed => self.counts.refused("closed"),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::config::LogSettings;
 use crate::http_tls::HttpTlsFiles;
-use quorate_payments::{Network, NetworkError, NetworkFile};
+use quorate_payments::NetworkError;
+use quorate_payments::change::ChangeError;
 use quorate_storage::{Durability, LogConfig};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -111,6 +112,14 @@ pub enum AuthorityConfigError {
         /// First problem in the network.
         source: NetworkError,
     },
+    /// A change beside the network file is refused.
+    #[error("{path}: {source}", path = path.display())]
+    Change {
+        /// Path of the file.
+        path: PathBuf,
+        /// First problem in the change.
+        source: ChangeError,
+    },
     /// A field out of its range.
     #[error("{path}: '{field}' is {found}; it is from {least} to {most}", path = path.display())]
     Range {
@@ -152,16 +161,6 @@ pub enum AuthorityConfigError {
         /// Path of the network file.
         network: PathBuf,
     },
-}
-
-/// Reads and checks a network file.
-///
-/// # Errors
-/// When it cannot be read or is refused.
-pub fn read_network(path: &Path) -> Result<Network, AuthorityConfigError> {
-    let file: NetworkFile = read_toml(path)?;
-    Network::load(&file)
-        .map_err(|source| AuthorityConfigError::Network { path: path.to_owned(), source })
 }
 
 impl AuthorityConfig {
@@ -225,7 +224,9 @@ impl AuthorityConfig {
     }
 }
 
-fn read_toml<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, AuthorityConfigError> {
+pub(super) fn read_toml<T: for<'de> Deserialize<'de>>(
+    path: &Path,
+) -> Result<T, AuthorityConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| AuthorityConfigError::Read { path: path.to_owned(), source })?;
     toml::from_str(&text).map_err(|error| AuthorityConfigError::Parse {

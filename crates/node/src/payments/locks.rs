@@ -5,12 +5,12 @@
 //! made from the archive, from where the runs end. When it has grown to [`HOT_INPUTS`], a thread of
 //! its own moves what is durable to a new run, and another merges runs; locking goes on meanwhile.
 
-mod cold;
+pub(super) mod cold;
 
 use crate::threads::give_way;
 use borsh::BorshDeserialize;
 use cold::{ColdRuns, item, key};
-use quorate_payments::{Lock, SpentSet};
+use quorate_payments::{Lock, Locked, OutputId, SpentSet};
 use quorate_storage::{Archive, Disk, Durability, LogConfig, Owner, RealDisk, Runs, StorageError};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -39,6 +39,20 @@ type Work = JoinHandle<Result<(), StorageError>>;
 /// # Errors
 /// When they are somebody else's, the disk fails, or something that was promised is gone.
 pub fn recover(folder: &Path, owner: &Owner, config: LogConfig) -> Result<Locks, StorageError> {
+    recover_into(folder, owner, config, Ok)
+}
+
+/// The same, into a set that `prepare` has put in what the locks are read with: coins under
+/// release, and what earlier epochs left.
+///
+/// # Errors
+/// What `prepare` fails with, too.
+pub(super) fn recover_into(
+    folder: &Path,
+    owner: &Owner,
+    config: LogConfig,
+    prepare: impl FnOnce(SpentSet) -> Result<SpentSet, StorageError>,
+) -> Result<Locks, StorageError> {
     let open = |folder: &Path| match config.durability {
         Durability::Fsync => RealDisk::open(folder),
         Durability::Os => RealDisk::open(folder).map(RealDisk::without_zeroing),
@@ -46,7 +60,7 @@ pub fn recover(folder: &Path, owner: &Owner, config: LogConfig) -> Result<Locks,
     let log = open(&folder.join("locks"))?;
     // Written once, from start to end, and synced whatever the log's durability.
     let runs = RealDisk::open(&folder.join("spent"))?.without_zeroing();
-    Locks::open((Box::new(log), Box::new(runs)), owner, config, HOT_INPUTS)
+    Locks::open((Box::new(log), Box::new(runs)), owner, (config, HOT_INPUTS), prepare)
 }
 
 impl Locks {
@@ -58,14 +72,14 @@ impl Locks {
     fn open(
         (log, runs): (Box<dyn Disk>, Box<dyn Disk>),
         owner: &Owner,
-        config: LogConfig,
-        hot_max: usize,
+        (config, hot_max): (LogConfig, usize),
+        prepare: impl FnOnce(SpentSet) -> Result<SpentSet, StorageError>,
     ) -> Result<Self, StorageError> {
         let mut runs = Runs::open(runs, owner)?;
         let covered = runs.covered();
         // Drawn by the system, anew for each map.
         let random = RandomState::new();
-        let hot = SpentSet::new(0, [0_u8, 1].map(|word| random.hash_one(word)));
+        let hot = prepare(SpentSet::new(0, [0_u8, 1].map(|word| random.hash_one(word))))?;
         let mut first = None;
         let archive = Archive::open(log, owner, config, |number, entry| {
             first.get_or_insert(number);
@@ -137,13 +151,23 @@ impl Locks {
     }
 
     /// Moves everything that is durable now out of memory, and waits for it.
-    #[cfg(test)]
-    fn move_all(&mut self) -> Result<(), StorageError> {
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(super) fn move_all(&mut self) -> Result<(), StorageError> {
         self.archive.commit()?;
         self.await_work()?;
         self.begin_move();
         self.await_work()?;
         self.runs.merge()
+    }
+
+    /// Inputs out of memory, in their order, with what they were locked for in this epoch.
+    pub(super) fn settled(
+        &self,
+    ) -> impl Iterator<Item = Result<(OutputId, Locked), StorageError>> + use<> {
+        let items = self.runs.snapshot().iter();
+        items.map(|item| item.map(|(key, value)| (cold::input(&key), cold::locked(&value))))
     }
 
     /// Starts a move on a thread of its own: entries are read out of the set while it grows.

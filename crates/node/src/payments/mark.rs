@@ -108,6 +108,11 @@ impl Mark {
         Ok(())
     }
 
+    /// Says that a shard whose epoch begins has locked nothing, unless it has begun.
+    pub(super) fn begin_new(&mut self) -> Result<(), StorageError> {
+        if self.marked.is_none() { self.begin(0) } else { Ok(()) }
+    }
+
     /// ★ Says that so many locks are durable, before their votes leave; as durably as they are.
     pub(super) fn advance(&mut self, locks: u64) -> Result<(), StorageError> {
         if self.marked >= Some(locks) || mutants::active(Mutant::PayUnmarkedVotes) {

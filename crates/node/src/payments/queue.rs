@@ -1,7 +1,7 @@
 //! Everything that waits for the log's thread, in the machine's order.
 
 use super::records::Change;
-use quorate_crypto::IdentityKey;
+use quorate_crypto::{Digest, IdentityKey};
 use quorate_engine::Frame;
 use quorate_engine::host::{EntryClass, LogEntry};
 use quorate_payments::release::Held;
@@ -27,6 +27,7 @@ pub(super) enum Leaving {
     Read(u64),
     Evidence(Box<Equivocation>),
     Report(OutputId, Box<Held>),
+    Closed(Digest),
 }
 
 impl LogEntry for Promise {

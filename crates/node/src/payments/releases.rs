@@ -3,6 +3,8 @@
 
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender};
+use quorate_crypto::Digest;
+use quorate_payments::change::Closing;
 use quorate_payments::release::{Decided, Report};
 use quorate_payments::{AuthorityEvent, Frozen, OutputId, ReleaseEntry};
 use quorate_storage::{Archive, LogConfig, Owner, RealDisk, StorageError};
@@ -66,6 +68,7 @@ fn unreadable(number: u64) -> StorageError {
 pub struct ReleaseFeed {
     pub(super) events: Sender<AuthorityEvent>,
     pub(super) reports: Receiver<Report>,
+    pub(super) closings: Receiver<Closing>,
 }
 
 impl ReleaseFeed {
@@ -82,6 +85,19 @@ impl ReleaseFeed {
     pub(super) fn execute(&self, event: AuthorityEvent) {
         // Fails only when the authority stops.
         let _ = self.events.send(event);
+    }
+
+    /// Has the authority close, as the epoch ends for the network file of this digest: it votes for
+    /// nothing new any more, writes its report into the folder `report` of its data, and says so.
+    pub fn close(&self, next: Digest) {
+        let _ = self.events.send(AuthorityEvent::Close(next));
+    }
+
+    /// Closing reports to have ordered: each after the authority has closed, and its chunks are in
+    /// place.
+    #[must_use]
+    pub fn closings(&self) -> &Receiver<Closing> {
+        &self.closings
     }
 
     /// Reports to have ordered: each after its freeze is durable. Ends with the authority.

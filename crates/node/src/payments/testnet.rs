@@ -111,6 +111,7 @@ impl PayTestnet {
         }
         let file = NetworkFile {
             name: plan.name.clone(),
+            network: None,
             epoch: Epoch(1),
             scheme: plan.scheme,
             shards: plan.shards,

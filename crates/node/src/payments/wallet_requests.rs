@@ -72,7 +72,10 @@ impl WalletRequests {
             CheckedOrder::Valid(core) => self.store_sent(arrived, core.id),
             // It has one, or gets it now: a crash may have come between it and the lock.
             CheckedOrder::Repeated(tx) => self.store_sent(arrived, *tx),
-            CheckedOrder::Late(_) | CheckedOrder::Invalid(..) | CheckedOrder::Unknown(_) => {}
+            CheckedOrder::Late(_)
+            | CheckedOrder::Invalid(..)
+            | CheckedOrder::Unproven(..)
+            | CheckedOrder::Unknown(_) => {}
         }
     }
 

@@ -7,7 +7,7 @@
 //! that a root that one authority signed passes for another's, and f liars that copy an honest root
 //! make up a quorum.
 
-use super::{Counted, TxCertificate, Vote, Votes};
+use super::{Counted, QuorumVotes, TxCertificate, Vote, Votes};
 use crate::TxId;
 use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::Mutex;
@@ -209,8 +209,10 @@ impl Votes for MerkleVotes {
         good.retain(|signer, _| !bad.contains(signer));
         let signers = Bitmap::from_indices(self.committee.size(), good.keys().copied());
         let is_enough = self.committee.are_enough(Purpose::Vote, &signers);
-        let certificate = is_enough
-            .then(|| TxCertificate::Merkle { signers, votes: good.into_values().collect() });
+        let certificate = is_enough.then(|| TxCertificate {
+            epoch: self.committee.epoch(),
+            votes: QuorumVotes::Merkle { signers, votes: good.into_values().collect() },
+        });
         Counted { certificate, bad }
     }
 
@@ -218,8 +220,8 @@ impl Votes for MerkleVotes {
         let mut claims = Vec::new();
         let mut good = Vec::with_capacity(items.len());
         for (item, (id, certificate)) in items.iter().enumerate() {
-            good.push(match certificate {
-                TxCertificate::Merkle { signers, votes }
+            good.push(match &certificate.votes {
+                QuorumVotes::Merkle { signers, votes }
                     if votes.len() == signers.count()
                         && self.committee.are_enough(Purpose::Vote, signers) =>
                 {

@@ -1,7 +1,7 @@
 //! Votes that are signed each by itself: plain Ed25519, BLS multi-signatures, threshold BLS. What a
 //! certificate of them is, the committee's [`Scheme`] says.
 
-use super::{Counted, TxCertificate, Vote, Votes};
+use super::{Counted, QuorumVotes, TxCertificate, Vote, Votes};
 use crate::TxId;
 use quorate_crypto::{Bitmap, Policy, Scheme, VotingSecret, bad_items};
 use quorate_types::{Committee, Kind, Purpose, ReplicaId, Scope, sign};
@@ -54,7 +54,10 @@ impl Votes for SignatureVotes {
         let certificate = combined
             .certificate
             .filter(|certificate| self.committee.is_enough(Purpose::Vote, certificate))
-            .map(TxCertificate::Signatures);
+            .map(|one| TxCertificate {
+                epoch: self.committee.epoch(),
+                votes: QuorumVotes::Signatures(one),
+            });
         Counted { certificate, bad }
     }
 
@@ -62,8 +65,8 @@ impl Votes for SignatureVotes {
         let mut good = vec![false; items.len()];
         let mut open = Vec::with_capacity(items.len());
         for (index, (id, certificate)) in items.iter().enumerate() {
-            match certificate {
-                TxCertificate::Signatures(one) if self.committee.is_enough(Purpose::Vote, one) => {
+            match &certificate.votes {
+                QuorumVotes::Signatures(one) if self.committee.is_enough(Purpose::Vote, one) => {
                     open.push((index, self.statement(*id), one));
                     good[index] = true;
                 }

@@ -60,9 +60,9 @@ fn a_certificate_is_refused_whose_signers_are_not_enough() {
         let foreign = Bitmap::from_indices(7, [0, 1, 2, 3, 4]);
         for signers in [few, foreign, Bitmap::new(4)] {
             let mut forged = certificate.clone();
-            match &mut forged {
-                TxCertificate::Signatures(one) => one.signers = signers,
-                TxCertificate::Merkle { signers: of, .. } => *of = signers,
+            match &mut forged.votes {
+                QuorumVotes::Signatures(one) => one.signers = signers,
+                QuorumVotes::Merkle { signers: of, .. } => *of = signers,
             }
             assert!(!holds(&testnet.network, &tx, &forged), "{}", testnet.file.scheme);
         }
@@ -86,7 +86,8 @@ fn a_certificate_of_too_few_true_votes_is_refused() {
             let (scheme, _) = committee.scheme(Purpose::Vote);
             let suspects = Bitmap::new(testnet.keys.len());
             let combined = scheme.combine(&statement, &shares, &suspects, Policy::Aggregate);
-            TxCertificate::Signatures(combined.certificate.expect("sound shares"))
+            let votes = QuorumVotes::Signatures(combined.certificate.expect("sound shares"));
+            TxCertificate { epoch: committee.epoch(), votes }
         };
         assert!(holds(network, &tx, &certificate(3)), "{scheme}");
         assert!(!holds(network, &tx, &certificate(2)), "{scheme}");
@@ -185,9 +186,9 @@ fn garbage_is_refused() {
         let tx = payment(&testnet);
         for bytes in [vec![], vec![0; 48], vec![0; 64], vec![255; 192], vec![7; 1_000]] {
             let mut certificate = testnet.certificate(&tx);
-            match &mut certificate {
-                TxCertificate::Signatures(one) => one.aggregate = Aggregate(bytes.clone()),
-                TxCertificate::Merkle { votes, .. } => votes[1].signature = Share(bytes.clone()),
+            match &mut certificate.votes {
+                QuorumVotes::Signatures(one) => one.aggregate = Aggregate(bytes.clone()),
+                QuorumVotes::Merkle { votes, .. } => votes[1].signature = Share(bytes.clone()),
             }
             assert!(!holds(&testnet.network, &tx, &certificate), "{}", testnet.file.scheme);
             let mut votes: Vec<_> =
@@ -271,7 +272,9 @@ mod trees {
         let tx = payment(&testnet);
         for change in [0, 1, 2] {
             let mut certificate = testnet.certificate_by(&tx, 0..4).expect("all of them");
-            let TxCertificate::Merkle { votes, .. } = &mut certificate else { panic!("a tree's") };
+            let QuorumVotes::Merkle { votes, .. } = &mut certificate.votes else {
+                panic!("a tree's")
+            };
             match change {
                 0 => drop(votes.pop()),
                 1 => votes.push(votes[0].clone()),
@@ -292,7 +295,8 @@ mod trees {
         let counted = count(&testnet, &tx, &copies);
         assert_eq!((counted.certificate, counted.bad), (None, vec![1, 2]));
         let signers = Bitmap::from_indices(4, [0, 1, 2]);
-        let forged = TxCertificate::Merkle { signers, votes: vec![vote; 3] };
+        let votes = QuorumVotes::Merkle { signers, votes: vec![vote; 3] };
+        let forged = TxCertificate { epoch: testnet.file.epoch, votes };
         assert!(!holds(&testnet.network, &tx, &forged));
     }
 

@@ -245,6 +245,9 @@ impl AuthorityHost {
                 AuthorityEffect::Report(coin, held) => {
                     leaving.extend(self.leave(HostRequest::Report(coin, held)));
                 }
+                AuthorityEffect::Closed(_) => {
+                    unreachable!("no epoch ends here")
+                }
                 AuthorityEffect::Stop(failed) => unreachable!("all is in memory: {failed}"),
             }
         }

@@ -204,7 +204,9 @@ impl Scene {
                 AuthorityEffect::Answer { ticket, answer } => {
                     answers.insert(ticket, (answer.tx, answer.verdict));
                 }
-                AuthorityEffect::PersistReleases(_) | AuthorityEffect::Report(..) => {
+                AuthorityEffect::PersistReleases(_)
+                | AuthorityEffect::Report(..)
+                | AuthorityEffect::Closed(_) => {
                     unreachable!("no committee orders releases here")
                 }
                 AuthorityEffect::Evidence(_) => *self.tally.entry("proofs").or_default() += 1,

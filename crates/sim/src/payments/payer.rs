@@ -41,7 +41,7 @@ pub enum Mishap {
 }
 
 impl Mishap {
-    /// All of them.
+    /// Every mishap, in the order in which tables list them.
     pub const ALL: [Self; 3] = [Self::Lost, Self::Restored, Self::Copied];
 
     /// Name for several of its kind, in statistics.

@@ -21,15 +21,15 @@ pub struct Size {
     pub faulty: usize,
     /// Faults in its schedule.
     pub faults: usize,
-    /// Honest payers.
+    /// Payers that keep the rules.
     pub payers: usize,
     /// Payments that they want to make.
     pub payments: usize,
     /// Crashes, backups and losses of their books.
     pub mishaps: usize,
-    /// Thieves.
+    /// Payers that try to have more than is theirs.
     pub thieves: usize,
-    /// What they try.
+    /// Attempts of thieves, each at a time of its own.
     pub crimes: usize,
 }
 

@@ -51,6 +51,7 @@ impl TestNetwork {
         };
         let file = NetworkFile {
             name: format!("sim {seed}"),
+            network: None,
             epoch: Epoch(0),
             scheme,
             shards,

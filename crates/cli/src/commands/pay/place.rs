@@ -94,12 +94,13 @@ impl Folder {
 
 impl NetworkPlace {
     /// The network file that was named, or one at a wallet's folder.
-    pub(super) fn load(&self, folder: &Path) -> Result<Arc<Network>, Failure> {
-        read_network(&self.path(folder)?).map(Arc::new).map_err(Failure::usage)
+    pub(super) fn path(&self, folder: &Path) -> Result<PathBuf, Failure> {
+        self.network.clone().map_or_else(|| beside(folder), Ok)
     }
 
-    fn path(&self, folder: &Path) -> Result<PathBuf, Failure> {
-        self.network.clone().map_or_else(|| beside(folder), Ok)
+    /// The network of that file, in its newest epoch.
+    pub(super) fn load(&self, folder: &Path) -> Result<Arc<Network>, Failure> {
+        read_network(&self.path(folder)?).map(Arc::new).map_err(Failure::usage)
     }
 }
 

@@ -84,7 +84,7 @@ fn pin(core: usize) -> CommandResult {
         .map_err(|error| Failure::Usage(format!("cannot run on processor {core} alone: {error}")))
 }
 
-fn load_keys(config: &AuthorityConfig) -> Result<KeyFile, Failure> {
+pub(super) fn load_keys(config: &AuthorityConfig) -> Result<KeyFile, Failure> {
     let mut refusal = None;
     let loaded = config.load_keys(&mut |key| {
         passphrase::ask(key).unwrap_or_else(|failure| {

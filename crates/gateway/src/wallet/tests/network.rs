@@ -51,6 +51,7 @@ pub(crate) fn network_of(authorities: u8, name: &str, genesis: &[(u8, u64)]) -> 
         |(owner, value): &(u8, u64)| Endowment { owner: key(*owner).to_string(), value: *value };
     let file = NetworkFile {
         name: name.to_owned(),
+        network: None,
         epoch: Epoch(1),
         scheme: PayScheme::Plain,
         shards: 1,
@@ -214,6 +215,9 @@ impl Host {
                 AuthorityEffect::Report(coin, held) => {
                     let (network, secret) = (self.verifier.network(), &self.keys.identity);
                     self.reports.push(Report::sign(network, secret, self.me, coin, held));
+                }
+                AuthorityEffect::Closed(_) => {
+                    unreachable!("no epoch ends here")
                 }
                 AuthorityEffect::Stop(failed) => panic!("{failed}"),
             }

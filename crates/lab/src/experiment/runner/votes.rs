@@ -127,6 +127,7 @@ impl Authorities {
         };
         let file = NetworkFile {
             name: "votes".into(),
+            network: None,
             epoch: Epoch(1),
             scheme: setup.pay_scheme,
             shards: 1,

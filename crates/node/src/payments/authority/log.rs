@@ -7,6 +7,7 @@
 
 use super::{Kept, Origin, QUEUED_MAX};
 use crate::NodeError;
+use crate::payments::epochs::write_report;
 use crate::payments::evidence::Evidence;
 use crate::payments::locks::Locks;
 use crate::payments::mark::Mark;
@@ -18,12 +19,14 @@ use crate::payments::status::Counts;
 use crate::payments::wallet_requests::{coin_states, reply};
 use crate::threads::Threads;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use quorate_crypto::IdentitySecret;
+use quorate_crypto::{Digest, IdentitySecret};
 use quorate_engine::Frame;
 use quorate_engine::host::{GroupCommit, barrier};
+use quorate_payments::change::Closing;
 use quorate_payments::release::{Held, Report};
 use quorate_payments::{AuthorityEvent, Network, OutputId, RecordRefusal, WalletReply};
 use quorate_types::ReplicaId;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Groups of answers that wait for the mark; then the log waits.
@@ -35,17 +38,19 @@ impl Origin {
         &self,
         threads: &mut Threads,
         Kept { locks, releases, evidence, records, mark }: Kept,
-        events: Sender<AuthorityEvent>,
-        queued: Receiver<Queued>,
-    ) -> Result<Receiver<Report>, NodeError> {
+        report_folder: PathBuf,
+        (events, queued): (Sender<AuthorityEvent>, Receiver<Queued>),
+    ) -> Result<(Receiver<Report>, Receiver<Closing>), NodeError> {
         let (unmarked, unmarked_in) = bounded(UNMARKED_MAX);
         // Everything goes behind the log in one queue: the front half has nothing to decide.
         let (_, queue) = barrier();
         let (reports, reported) = unbounded();
+        let (closings, closed) = unbounded();
         let reporter = Reporter {
             network: Arc::clone(&self.network),
             identity: self.identity.clone(),
-            me: self.me,
+            place: (self.me, self.shard),
+            report_folder,
         };
         let log = LogThread {
             log: queue,
@@ -61,9 +66,9 @@ impl Origin {
             unmarked,
         };
         threads.spawn("log", move || log.run(&queued))?;
-        let marking = MarkThread { mark, payers: Arc::clone(&self.payers), reports };
+        let marking = MarkThread { mark, payers: Arc::clone(&self.payers), reports, closings };
         threads.spawn("mark", move || marking.run(&unmarked_in))?;
-        Ok(reported)
+        Ok((reported, closed))
     }
 }
 
@@ -84,16 +89,29 @@ struct LogThread {
     unmarked: Sender<Unmarked>,
 }
 
-/// Signs what frozen coins are locked for.
+/// Signs what frozen coins are locked for, and everything at the end of an epoch.
 struct Reporter {
     network: Arc<Network>,
     identity: IdentitySecret,
-    me: ReplicaId,
+    /// Index of the authority, and its shard.
+    place: (ReplicaId, u16),
+    /// Folder of the report that the epoch ends with.
+    report_folder: PathBuf,
 }
 
 impl Reporter {
     fn report(&self, coin: OutputId, held: Held) -> Report {
-        Report::sign(&self.network, &self.identity, self.me, coin, held)
+        Report::sign(&self.network, &self.identity, self.place.0, coin, held)
+    }
+
+    /// Writes the report of all locks. Whoever asked has closed the authority: nobody waits for a
+    /// vote meanwhile that it gives for the first time.
+    fn close(&self, locks: &mut Locks, next: Digest) -> Result<Closing, NodeError> {
+        let Self { network, identity, place, report_folder } = self;
+        let sign = |count, leaves: &[Digest]| {
+            Closing::sign(network, identity, *place, next, (count, leaves))
+        };
+        Ok(write_report(locks, report_folder, sign)?)
     }
 }
 
@@ -101,6 +119,7 @@ impl Reporter {
 enum Outgoing {
     Answer(u64, Frame),
     Report(Box<Report>),
+    Closing(Box<Closing>),
 }
 
 /// What rests on promises that are durable, and the number of promises that the mark has to count
@@ -202,6 +221,10 @@ impl LogThread {
                 let lock = self.locks.read(sequence)?;
                 let _ = self.events.send(AuthorityEvent::Read { sequence, lock });
             }
+            Leaving::Closed(next) => {
+                let closing = self.reporter.close(&mut self.locks, next)?;
+                outgoing.push(Outgoing::Closing(Box::new(closing)));
+            }
             Leaving::Evidence(proof) => self.evidence.keep(*proof)?,
             Leaving::Report(coin, held) => {
                 outgoing.push(Outgoing::Report(Box::new(self.reporter.report(coin, *held))));
@@ -217,6 +240,7 @@ struct MarkThread {
     mark: Mark,
     payers: Arc<Payers>,
     reports: Sender<Report>,
+    closings: Sender<Closing>,
 }
 
 impl MarkThread {
@@ -240,6 +264,7 @@ impl MarkThread {
             }
             // There are as many as were asked for: whoever feeds freezes reads them.
             Outgoing::Report(report) => drop(self.reports.send(*report)),
+            Outgoing::Closing(closing) => drop(self.closings.send(*closing)),
         }
     }
 }

@@ -23,7 +23,7 @@ impl ColdSet for ColdRuns {
 }
 
 /// An input and what it is locked for, as they stand in a run.
-pub(super) fn item(input: OutputId, locked: Locked) -> RunItem {
+pub(in crate::payments) fn item(input: OutputId, locked: Locked) -> RunItem {
     let mut value = [0; RUN_VALUE_BYTES];
     value[..HASH_BYTES].copy_from_slice(&locked.tx.0.0);
     value[HASH_BYTES..].copy_from_slice(&locked.sequence.to_le_bytes());
@@ -31,14 +31,22 @@ pub(super) fn item(input: OutputId, locked: Locked) -> RunItem {
 }
 
 /// Bytes in the order of inputs.
-pub(super) fn key(input: OutputId) -> [u8; RUN_KEY_BYTES] {
+pub(in crate::payments) fn key(input: OutputId) -> [u8; RUN_KEY_BYTES] {
     let mut key = [0; RUN_KEY_BYTES];
     key[..HASH_BYTES].copy_from_slice(&input.tx.0.0);
     key[HASH_BYTES..].copy_from_slice(&input.index.to_be_bytes());
     key
 }
 
-fn locked(value: &[u8; RUN_VALUE_BYTES]) -> Locked {
+/// The input of a key.
+pub(super) fn input(key: &[u8; RUN_KEY_BYTES]) -> OutputId {
+    let (tx, index) = key.split_first_chunk().expect("34 bytes");
+    let index = u16::from_be_bytes(index.try_into().expect("2 bytes"));
+    OutputId { tx: TxId(Digest(*tx)), index }
+}
+
+/// What a value says that an input is locked for.
+pub(in crate::payments) fn locked(value: &[u8; RUN_VALUE_BYTES]) -> Locked {
     let (tx, sequence) = value.split_first_chunk().expect("40 bytes");
     let sequence = u64::from_le_bytes(sequence.try_into().expect("8 bytes"));
     Locked { tx: TxId(Digest(*tx)), sequence }

@@ -41,7 +41,8 @@ impl Disks {
     }
 
     fn open_with(&self, runs: Box<dyn Disk>, hot_max: usize) -> Result<Locks, StorageError> {
-        Locks::open((Box::new(self.log.clone()), runs), &Owner::nobody(), config(), hot_max)
+        let disks: (Box<dyn Disk>, _) = (Box::new(self.log.clone()), runs);
+        Locks::open(disks, &Owner::nobody(), (config(), hot_max), Ok)
     }
 }
 

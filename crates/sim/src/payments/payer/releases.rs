@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Wallet {
-    /// Asks for the release of what is locked, and of what is under way for too long; takes refunds,
-    /// goes on with what was decided for, and shows certificates of what is still open.
+    /// Asks for the release of what is locked, and of what is under way for too long; takes
+    /// refunds, goes on with what was decided for, and shows certificates of what is still open.
     pub(super) fn release(&mut self, now: Time, committee: &Committee) -> Vec<Deed> {
         let (mut frozen, mut deeds) = (Vec::new(), Vec::new());
         for (id, coin) in self.to_release(now) {

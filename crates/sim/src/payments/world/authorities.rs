@@ -114,7 +114,8 @@ impl World {
             Verdict::Locked { .. }
             | Verdict::Busy
             | Verdict::Undecided { .. }
-            | Verdict::Released { .. } => {}
+            | Verdict::Released { .. }
+            | Verdict::Closed => {}
         }
         let by = self.hosts[host].id();
         let to = usize::try_from(ticket).expect("an endpoint");

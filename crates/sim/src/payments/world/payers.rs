@@ -37,8 +37,8 @@ impl World {
         self.books.on_transaction(tx.id(self.network.id()), tx)
     }
 
-    /// An honest owner shows a transaction: with no other one is it evidence against it (★). Who was
-    /// made again knows all that a quorum can tell; a copy knows nothing.
+    /// An honest owner shows a transaction: with no other one is it evidence against it (★). Who
+    /// was made again knows all that a quorum can tell; a copy knows nothing.
     fn on_shown(&mut self, payer: usize, tx: &Transaction) -> Verdicts {
         let id = tx.id(self.network.id());
         let (wallet, is_refund) = (&self.wallets[payer], matches!(tx.source, Source::Refund(_)));

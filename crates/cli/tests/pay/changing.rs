@@ -1,0 +1,98 @@
+//! Authorities that change at the end of an epoch, by their operators' hands.
+
+use super::*;
+
+impl Place {
+    fn network(&self) -> String {
+        self.path("net").join("network.toml").display().to_string()
+    }
+
+    /// A command of `pay change` that must succeed.
+    fn change(&self, arguments: &[&str]) -> String {
+        let output = quorate(&[&["pay", "change"], arguments].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        stdout(&output)
+    }
+
+    fn signed_change(&self, replaced: usize, newcomer: &Path) -> String {
+        let (change, entry) = (self.text("next.toml"), self.text("entry.toml"));
+        let key = newcomer.display().to_string();
+        let file = fs::read_to_string(self.network()).expect("read");
+        let file: toml::Table = toml::from_str(&file).expect("a table");
+        let address = file["authorities"][replaced]["addresses"][0].as_str().expect("an address");
+        let printed = self.change(&["entry", "--key", &key, "--address", address]);
+        fs::write(&entry, printed).expect("written");
+        let network = self.network();
+        let replace = format!("{replaced}={entry}");
+        self.change(&["draft", &change, "--network", &network, "--replace", &replace]);
+        let unsigned = quorate(&["pay", "change", "show", &change, "--network", &network]);
+        assert_eq!(unsigned.status.code(), Some(1), "{}", stdout(&unsigned));
+        for authority in (0..4).filter(|one| *one != replaced) {
+            let key = self.path(&format!("net/authority-{authority}/key.toml"));
+            let key = key.display().to_string();
+            self.change(&["sign", &change, "--network", &network, "--key", &key]);
+        }
+        self.change(&["sign", &change, "--network", &network, "--key", &key]);
+        let words = self.change(&["show", &change, "--network", &network]);
+        assert!(words.contains("Enough have signed"), "{words}");
+        change
+    }
+}
+
+/// ★ One authority's disk and key are gone, and a payment is under way.
+#[test]
+fn a_lost_authority_is_replaced_and_wallets_follow() {
+    let mut place = Place::new(1_000);
+    place.start(0..4);
+    place.of("anne", &["genesis"]);
+    let bob = place.address("bob");
+    let receipt = place.text("receipt.json");
+    let send = ["send", "--to", &bob, "--value", "100", "--receipt", &receipt];
+    assert_eq!(place.of("anne", &send)["state"], "certified");
+    assert_eq!(place.of("bob", &["receive", &receipt])["added"], 100);
+    place.authorities.truncate(2);
+    let payment = ["pay", "send", "--to", &bob, "--value", "300", "--key", "two", "--timeout", "2"];
+    let under_way = quorate(&[&payment[..], &["-w", &place.text("anne")]].concat());
+    assert_eq!(under_way.status.code(), Some(1), "{}", stderr(&under_way));
+    place.authorities.clear();
+
+    let lost = place.path("net/authority-3");
+    fs::remove_dir_all(lost.join("data-0")).expect("its disk is lost");
+    fs::remove_file(lost.join("key.toml")).expect("and its key");
+    let key = lost.join("key.toml").display().to_string();
+    let made = quorate(&["keys", "generate", &key]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let change = place.signed_change(3, &lost.join("key.toml"));
+    let mut reports = Vec::new();
+    for config in &place.configs[..3] {
+        let closed = json(&["pay", "change", "close", &change, "--config", config, "--json"]);
+        reports.push(closed["report"].as_str().expect("a folder").to_owned());
+    }
+    let begin = |config: &str, reports: &[String]| {
+        let reports: Vec<&str> = reports.iter().map(String::as_str).collect();
+        let begin = ["pay", "change", "begin", &change, "--config", config, "--json"];
+        quorate(&[&begin[..], &reports].concat())
+    };
+    let too_few = begin(&place.configs[0], &reports[..2]);
+    assert_eq!(too_few.status.code(), Some(2), "{}", stderr(&too_few));
+    assert!(stderr(&too_few).contains("collect more"), "{}", stderr(&too_few));
+    for config in &place.configs {
+        let begun = begin(config, &reports);
+        assert!(begun.status.success(), "{}", stderr(&begun));
+        let begun: Value = serde_json::from_str(&stdout(&begun)).expect("JSON");
+        assert_eq!(begun["epoch"], 2, "{begun}");
+        assert_eq!(begun["contested"], 0, "{begun}");
+    }
+    for folder in ["net", "."] {
+        fs::copy(&change, place.path(folder).join("network.epoch-2.toml")).expect("copied");
+    }
+    place.start(0..4);
+
+    let again = ["send", "--to", &bob, "--value", "300", "--key", "two"];
+    assert_eq!(place.of("anne", &again)["state"], "certified", "the same payment, finished");
+    assert_eq!(place.free("anne"), 600);
+    let anne = place.address("anne");
+    let back = ["send", "--to", &anne, "--value", "100", "--receipt", &receipt];
+    assert_eq!(place.of("bob", &back)["state"], "certified", "a coin of the former epoch is spent");
+    assert_eq!(place.of("anne", &["receive", &receipt])["added"], 100);
+}

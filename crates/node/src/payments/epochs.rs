@@ -1,0 +1,157 @@
+//! The border between two epochs of a payment network, on disk (ADR 42).
+//!
+//! ```text
+//! authority of e:    locks ──▶ close: durably, for good (★) ──▶ report: a folder of chunks, signed
+//! authority of e+1:  reports of a quorum, every chunk checked (★) ──▶ a folder `inherited`
+//! ```
+//!
+//! What an epoch locks is in a folder of its own, and its marks have names of their own: `data_dir`
+//! in the epoch that the network was founded with, `data_dir/epoch-N` in later ones.
+
+mod begin;
+mod change_file;
+mod close;
+mod inheritance;
+mod passes;
+mod report;
+
+pub use begin::{Begun, begin};
+pub use change_file::{change_beside, read_change, write_change};
+pub use close::close;
+pub use report::ClosedReport;
+
+pub(super) use inheritance::DiskInheritance;
+pub(super) use report::write_report;
+
+use super::{AuthorityConfig, AuthorityConfigError, read_network_before};
+use quorate_crypto::IdentityKey;
+use quorate_payments::Network;
+use quorate_payments::change::ChangeError;
+use quorate_storage::{Owner, Role, StorageError};
+use quorate_types::{Epoch, NetworkId};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Reason that an epoch is not ended, or not begun.
+#[derive(Debug, thiserror::Error)]
+pub enum PayEpochError {
+    /// A change that does not hold.
+    #[error("the change to epoch {epoch}: {source}")]
+    Change {
+        /// Epoch that it begins.
+        epoch: Epoch,
+        /// Rule that it breaks.
+        source: ChangeError,
+    },
+    /// A report that is not what its authority signed, or for another change.
+    #[error("the report in {folder}: {reason}", folder = folder.display())]
+    Report {
+        /// Folder of the report.
+        folder: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Reports of fewer authorities than a quorum.
+    #[error(
+        "reports of shard {shard} weigh {found}; an epoch begins with reports that weigh {least}: collect more"
+    )]
+    TooFew {
+        /// Shard whose locks they are.
+        shard: u16,
+        /// Weight of those that are there.
+        found: u64,
+        /// Weight of a quorum.
+        least: u64,
+    },
+    /// Two reports of one authority.
+    #[error(
+        "there are two reports of authority {authority} for shard {shard}: use the one that the committee ordered first"
+    )]
+    Twice {
+        /// Index of the authority.
+        authority: u16,
+        /// Shard whose locks they are.
+        shard: u16,
+    },
+    /// An epoch that begins again.
+    #[error("{folder} exists: epoch {epoch} was begun before", folder = folder.display())]
+    BegunBefore {
+        /// Folder of what was inherited.
+        folder: PathBuf,
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// An epoch that was not begun.
+    #[error("{folder} is missing or not whole: begin epoch {epoch} with the reports of the one before (quorate pay change begin)", folder = folder.display())]
+    NotBegun {
+        /// Folder in which what was inherited would be.
+        folder: PathBuf,
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// Locks that are still in memory.
+    #[error("the locks were not all moved to the disk: close again")]
+    NotSettled,
+    /// A file that cannot be read or written.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// Refusal of the storage: a file is damaged, somebody else's, or the disk failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Folder of what an authority's shard keeps in an epoch.
+pub(super) fn epoch_folder(data_dir: &Path, network: &Network) -> PathBuf {
+    if network.is_founding() {
+        data_dir.to_owned()
+    } else {
+        later_folder(data_dir, network.epoch())
+    }
+}
+
+/// Folder of an epoch after the first.
+fn later_folder(data_dir: &Path, epoch: Epoch) -> PathBuf {
+    data_dir.join(format!("epoch-{}", epoch.0))
+}
+
+/// Name of an epoch's marks: the network's in the epoch that it was founded with, the epoch's own
+/// in later ones (★: marks count what one epoch locked).
+pub(super) fn mark_name(network: &Network) -> NetworkId {
+    if network.is_founding() { network.id() } else { NetworkId(network.scope().epoch.0) }
+}
+
+/// Owner of what a shard keeps in an epoch.
+pub(super) fn owner_of(network: &Network, member: IdentityKey, shard: u16) -> Owner {
+    let scheme = network.scheme();
+    let protocol = if network.is_founding() {
+        scheme.to_string()
+    } else {
+        format!("{scheme} of epoch {}", network.epoch().0)
+    };
+    let (network, role) = (network.id(), Role::Shard(shard));
+    Owner { formerly: Vec::new(), network, member, role, protocol }
+}
+
+/// Folder of the report by which a shard ends the epoch before `end`.
+///
+/// # Errors
+/// When the network's files cannot be read.
+pub fn report_folder(
+    config: &AuthorityConfig,
+    end: Epoch,
+) -> Result<PathBuf, AuthorityConfigError> {
+    Ok(report_folder_of(config, &read_network_before(&config.network, end)?))
+}
+
+/// Folder of the report that a shard closes an epoch with.
+pub(super) fn report_folder_of(config: &AuthorityConfig, network: &Network) -> PathBuf {
+    epoch_folder(&config.data_dir, network).join("report")
+}
+
+#[cfg(test)]
+mod tests;

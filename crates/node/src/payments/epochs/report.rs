@@ -1,0 +1,191 @@
+//! The report of a closed shard, as a folder: chunks of its locks, and what its authority signed.
+
+use super::PayEpochError;
+use super::passes::{in_order, place_of};
+use crate::payments::locks::Locks;
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::Digest;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_payments::Network;
+use quorate_payments::change::{
+    CHUNK_ENTRIES, ChangeStep, Closing, LockEntry, chunk_leaf, decode_chunk, encode_chunk,
+};
+use quorate_storage::{Disk, RealDisk, StorageError};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const CLOSING: &str = "closing";
+const UNNAMED: &str = "unnamed";
+
+/// What a report's authority signed, and the leaves that its root is over.
+#[derive(BorshSerialize, BorshDeserialize)]
+struct Signed {
+    closing: Closing,
+    leaves: Vec<Digest>,
+}
+
+/// Report of a shard that its authority closed, found in a folder.
+#[derive(Debug)]
+pub struct ClosedReport {
+    folder: PathBuf,
+    closing: Closing,
+    leaves: Vec<Digest>,
+}
+
+/// A report that is written, entry by entry in ascending order.
+pub(super) struct ReportWriter {
+    disk: RealDisk,
+    pending: Vec<LockEntry>,
+    leaves: Vec<Digest>,
+    count: u64,
+}
+
+impl ReportWriter {
+    /// Begins a report in a folder, in the place of one that was not finished.
+    pub(super) fn begin(folder: &Path) -> Result<Self, StorageError> {
+        let disk = RealDisk::open(folder)?.without_zeroing();
+        Ok(Self { disk, pending: Vec::new(), leaves: Vec::new(), count: 0 })
+    }
+
+    pub(super) fn push(&mut self, entry: LockEntry) -> Result<(), StorageError> {
+        self.pending.push(entry);
+        self.count += 1;
+        if self.pending.len() == CHUNK_ENTRIES { self.write_chunk() } else { Ok(()) }
+    }
+
+    fn write_chunk(&mut self) -> Result<(), StorageError> {
+        let number = u32::try_from(self.leaves.len()).expect("a chunk has thousands of entries");
+        let bytes = encode_chunk(&self.pending);
+        self.write(&chunk_name(number), &bytes)?;
+        self.leaves.push(chunk_leaf(number, &bytes));
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
+        let written = self.disk.write(UNNAMED, bytes);
+        let named = written.and_then(|()| self.disk.rename(UNNAMED, name));
+        let synced = named.and_then(|()| self.disk.sync_directory());
+        synced.map_err(|error| StorageError::io("write", self.disk.locate(name), &error))
+    }
+
+    /// Ends the report, durably, with what `sign` makes of its count and leaves.
+    pub(super) fn finish(
+        mut self,
+        sign: impl FnOnce(u64, &[Digest]) -> Closing,
+    ) -> Result<Closing, StorageError> {
+        if !self.pending.is_empty() {
+            self.write_chunk()?;
+        }
+        let closing = sign(self.count, &self.leaves);
+        let signed = Signed { closing, leaves: std::mem::take(&mut self.leaves) };
+        let bytes = borsh::to_vec(&signed).expect("encoding into memory cannot fail");
+        self.write(CLOSING, &bytes)?;
+        Ok(closing)
+    }
+}
+
+fn chunk_name(number: u32) -> String {
+    format!("chunk-{number:08}")
+}
+
+impl ClosedReport {
+    /// Opens a report of the epoch of `network`, as its authority signed it (★).
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not signed.
+    pub fn open(folder: &Path, network: &Network) -> Result<Self, PayEpochError> {
+        let path = folder.join(CLOSING);
+        let bytes = read(&path)?;
+        let unsound = |reason: String| PayEpochError::Report { folder: folder.to_owned(), reason };
+        let signed = Signed::try_from_slice(&bytes)
+            .map_err(|_| unsound("its file `closing` is not what was written".into()))?;
+        let Signed { closing, leaves } = signed;
+        ChangeStep::open(network, &ChangeStep::Closing(closing).encode())
+            .map_err(|error| unsound(error.to_string()))?;
+        if !closing.has_leaves(&leaves) {
+            return Err(unsound("its list of chunks is not what its authority signed".into()));
+        }
+        Ok(Self { folder: folder.to_owned(), closing, leaves })
+    }
+
+    /// What its authority signed.
+    #[must_use]
+    pub fn closing(&self) -> &Closing {
+        &self.closing
+    }
+
+    /// Entries in ascending order, every chunk checked as it is read (★); ends with an error where
+    /// one is not what was signed.
+    pub(super) fn entries(&self) -> impl Iterator<Item = Result<LockEntry, PayEpochError>> {
+        let mut last = None;
+        let mut broken = false;
+        let numbers = 0..u32::try_from(self.leaves.len()).expect("chunks are counted so");
+        let chunks = numbers.map(|number| self.chunk(number));
+        chunks.flat_map(move |chunk| {
+            let entries: Vec<Result<LockEntry, PayEpochError>> = match chunk {
+                _ if broken => Vec::new(),
+                Ok(entries) if last < entries.first().copied() => {
+                    last = entries.last().copied();
+                    entries.into_iter().map(Ok).collect()
+                }
+                Ok(_) => vec![Err(self.unsound("its chunks are not in order"))],
+                Err(error) => vec![Err(error)],
+            };
+            broken |= entries.iter().any(Result::is_err);
+            entries
+        })
+    }
+
+    fn chunk(&self, number: u32) -> Result<Vec<LockEntry>, PayEpochError> {
+        let bytes = read(&self.folder.join(chunk_name(number)))?;
+        let is_signed = chunk_leaf(number, &bytes) == self.leaves[number as usize]
+            || mutants::active(Mutant::PayTrustChunks);
+        let entries = decode_chunk(&bytes).filter(|_| is_signed);
+        entries.ok_or_else(|| self.unsound(&format!("chunk {number} is not what was signed")))
+    }
+
+    fn unsound(&self, reason: &str) -> PayEpochError {
+        PayEpochError::Report { folder: self.folder.clone(), reason: reason.into() }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, PayEpochError> {
+    fs::read(path).map_err(|source| PayEpochError::Io { path: path.to_owned(), source })
+}
+
+/// Writes the report of everything that was locked in this epoch, in the order of transactions.
+pub(in crate::payments) fn write_report(
+    locks: &mut Locks,
+    folder: &Path,
+    sign: impl FnOnce(u64, &[Digest]) -> Closing,
+) -> Result<Closing, PayEpochError> {
+    locks.move_all()?;
+    if locks.spent().hot_len() > 0 {
+        // Without a thread for the move. Done again, it may have one.
+        return Err(PayEpochError::NotSettled);
+    }
+    let mut writer = ReportWriter::begin(folder)?;
+    let locks = &*locks;
+    let read = |push: &mut dyn FnMut(LockEntry)| {
+        for locked in locks.settled() {
+            let (input, locked) = locked?;
+            if let Some(entry) = locks.spent().closing_entry(input, locked) {
+                push(entry);
+            }
+        }
+        Ok::<(), PayEpochError>(())
+    };
+    in_order(
+        locks.spent().len(),
+        |(tx, _): &LockEntry| place_of(tx),
+        read,
+        |entries| {
+            entries
+                .into_iter()
+                .try_for_each(|entry| writer.push(entry))
+                .map_err(PayEpochError::from)
+        },
+    )?;
+    Ok(writer.finish(sign)?)
+}

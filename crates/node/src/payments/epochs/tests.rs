@@ -1,0 +1,214 @@
+use super::inheritance::DiskInheritance;
+use super::report::ReportWriter;
+use super::*;
+use crate::NodeError;
+use crate::payments::{PayTestnet, PayTestnetPlan, read_network, read_network_before};
+use quorate_crypto::mutants::{Mutant, assert_noticed};
+use quorate_crypto::{Digest, KeyFile, StoredKeys, hash};
+use quorate_payments::change::{CHUNK_ENTRIES, Change, Closing, Inheritance, Inherited, LockEntry};
+use quorate_payments::{AuthorityEntry, OutputId, TxId};
+use quorate_types::ReplicaId;
+use std::collections::BTreeMap;
+use std::fs;
+use tempfile::TempDir;
+
+/// A network of four in a folder, and a change that replaces the first by another.
+struct Place {
+    testnet: PayTestnet,
+    change: Change,
+    newcomer: KeyFile,
+    folder: TempDir,
+}
+
+fn keys(config: &AuthorityConfig) -> KeyFile {
+    match StoredKeys::read(&config.key).expect("a key file") {
+        StoredKeys::Open(keys) => keys,
+        StoredKeys::Sealed(_) => panic!("a testnet's keys are open"),
+    }
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let plan = PayTestnetPlan::default();
+        let testnet = PayTestnet::create(&folder.path().join("net"), &plan).expect("written");
+        let network = read_network(&testnet.network).expect("a network");
+        let newcomer = KeyFile::from_seed(network.scheme().keys(), &[77; 32]);
+        let text = fs::read_to_string(&testnet.network).expect("written");
+        let file: quorate_payments::NetworkFile = toml::from_str(&text).expect("written");
+        let mut next = file.next_epoch(network.id());
+        let addresses = next.authorities[0].addresses.clone();
+        next.authorities[0] = AuthorityEntry::new(&newcomer.public(), addresses);
+        let mut change = Change::draft(next);
+        change.sign(&network, &newcomer.identity);
+        for of_shards in &testnet.configs[1..] {
+            let config = AuthorityConfig::load(&of_shards[0]).expect("written");
+            change.sign(&network, &keys(&config).identity);
+        }
+        Self { testnet, change, newcomer, folder }
+    }
+
+    fn ended(&self) -> Network {
+        read_network_before(&self.testnet.network, self.change.next.epoch).expect("a network")
+    }
+
+    fn config(&self, authority: usize) -> AuthorityConfig {
+        AuthorityConfig::load(&self.testnet.configs[authority][0]).expect("written")
+    }
+
+    fn identity(&self, authority: usize) -> KeyFile {
+        keys(&self.config(authority))
+    }
+
+    /// A report of an authority with these locks, in a folder.
+    fn report(&self, authority: u16, locks: &[LockEntry]) -> PathBuf {
+        let folder = self.folder.path().join(format!("report-{authority}"));
+        let mut writer = ReportWriter::begin(&folder).expect("begins");
+        for entry in sorted(locks) {
+            writer.push(entry).expect("writes");
+        }
+        let (network, keys) = (self.ended(), self.identity(usize::from(authority)));
+        let place = (ReplicaId(authority), 0);
+        let sign = |count, leaves: &[Digest]| {
+            let next = self.change.next.digest();
+            Closing::sign(&network, &keys.identity, place, next, (count, leaves))
+        };
+        writer.finish(sign).expect("ends");
+        folder
+    }
+
+    fn begin(&self, reports: &[PathBuf]) -> Result<Begun, NodeError> {
+        begin(&self.config(1), &self.identity(1), &self.change, reports)
+    }
+
+    fn inherited(&self) -> Result<DiskInheritance, PayEpochError> {
+        let next = self.ended().succeed(&self.change).expect("signed");
+        let config = self.config(1);
+        let owner = owner_of(&next, self.identity(1).identity.public(), 0);
+        DiskInheritance::open(&config.data_dir, &next, &owner)
+    }
+}
+
+fn sorted(locks: &[LockEntry]) -> Vec<LockEntry> {
+    let mut locks = locks.to_vec();
+    locks.sort_unstable();
+    locks
+}
+
+fn tx(number: u64) -> TxId {
+    TxId(hash(&number.to_le_bytes()))
+}
+
+fn input(number: u64) -> OutputId {
+    OutputId { tx: TxId(hash(&[&b"parent"[..], &number.to_le_bytes()].concat())), index: 3 }
+}
+
+/// Of several chunks, some of it contested: on disk as in memory.
+#[test]
+fn what_is_inherited_on_disk_is_what_the_rules_say() {
+    let place = Place::new();
+    let many = CHUNK_ENTRIES as u64 + 10;
+    let common: Vec<LockEntry> = (0..many).map(|one| (tx(one / 2), input(one))).collect();
+    let with = |more: &[LockEntry]| [&common[..], more].concat();
+    let (first, second, half) = (tx(900_001), tx(900_002), tx(900_003));
+    let coin = input(900_000);
+    let reports: BTreeMap<ReplicaId, Vec<LockEntry>> = [
+        (1, with(&[(first, coin)])),
+        (2, with(&[(second, coin)])),
+        (3, with(&[(half, input(900_009))])),
+    ]
+    .into_iter()
+    .map(|(from, locks)| (ReplicaId(from), sorted(&locks)))
+    .collect();
+    let folders: Vec<PathBuf> =
+        reports.iter().map(|(from, locks)| place.report(from.0, locks)).collect();
+    let begun = place.begin(&folders).expect("begins");
+    let expected = Begun { locked: many + 1, admitted: many / 2, contested: 1 };
+    assert_eq!(begun, expected);
+    let network = place.ended();
+    let weights = network.committee().weights();
+    let memory = Inheritance::default().after(weights, &reports).expect("a quorum");
+    let disk = place.inherited().expect("whole");
+    for one in [0, 1, many - 1, 900_000, 900_009, 5_000_000] {
+        assert_eq!(disk.candidates(input(one)), memory.candidates(input(one)), "{one}");
+    }
+    for name in [tx(0), tx(many / 2 - 1), first, second, half] {
+        assert_eq!(disk.admits(name), memory.admits(name), "{name}");
+    }
+    assert_eq!(disk.candidates(coin).map(|both| both.len()), Ok(2));
+    let again = place.begin(&folders).expect_err("begun before");
+    assert!(matches!(again, NodeError::PayEpoch(PayEpochError::BegunBefore { .. })), "{again}");
+}
+
+#[test]
+fn an_epoch_begins_with_reports_of_a_quorum() {
+    let place = Place::new();
+    let folders: Vec<PathBuf> = [1, 2].map(|one| place.report(one, &[])).into();
+    let error = place.begin(&folders).expect_err("two of four");
+    let NodeError::PayEpoch(PayEpochError::TooFew { shard: 0, found: 2, least: 3 }) = error else {
+        panic!("{error}")
+    };
+    let twice = [folders.clone(), vec![folders[0].clone()]].concat();
+    let error = place.begin(&twice).expect_err("one of them twice");
+    assert!(matches!(error, NodeError::PayEpoch(PayEpochError::Twice { .. })), "{error}");
+}
+
+/// A chunk is another than was signed, whatever it says.
+#[test]
+fn a_changed_chunk_is_refused() {
+    let place = Place::new();
+    let folders: Vec<PathBuf> = [1, 2, 3].map(|one| place.report(one, &[(tx(1), input(1))])).into();
+    let other = quorate_payments::change::encode_chunk(&[(tx(2), input(1))]);
+    fs::write(folders[1].join("chunk-00000000"), other).expect("writes");
+    let error = place.begin(&folders).expect_err("changed");
+    let NodeError::PayEpoch(PayEpochError::Report { reason, .. }) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(reason, "chunk 0 is not what was signed");
+    assert!(matches!(place.inherited(), Err(PayEpochError::NotBegun { .. })), "and none is whole");
+}
+
+#[test]
+fn a_report_for_another_change_or_of_another_authority_is_refused() {
+    let place = Place::new();
+    let folder = place.report(1, &[]);
+    let network = place.ended();
+    let opened = ClosedReport::open(&folder, &network).expect("sound");
+    assert_eq!(opened.closing().authority, ReplicaId(1));
+    let mut other = place.change.clone();
+    other.next.authorities[1].addresses[0] = "elsewhere.example:7".into();
+    other.signatures.clear();
+    for one in 1..4 {
+        other.sign(&network, &place.identity(one).identity);
+    }
+    other.sign(&network, &place.newcomer.identity);
+    let error = begin(&place.config(1), &place.identity(1), &other, &[folder]).expect_err("other");
+    let NodeError::PayEpoch(PayEpochError::Report { reason, .. }) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(reason, "it ends the epoch for another change");
+}
+
+#[test]
+fn changes_are_read_as_they_are_written_and_followed() {
+    let place = Place::new();
+    let beside = change_beside(&place.testnet.network, place.change.next.epoch);
+    assert!(beside.ends_with("net/network.epoch-2.toml"), "{}", beside.display());
+    write_change(&beside, &place.change).expect("written");
+    assert_eq!(read_change(&beside).expect("read"), place.change);
+    let network = read_network(&place.testnet.network).expect("followed");
+    assert_eq!((network.epoch(), network.former_epochs()), (place.change.next.epoch, 1));
+    assert!(place.ended().is_founding());
+    let mut unsigned = place.change.clone();
+    unsigned.signatures.clear();
+    write_change(&beside, &unsigned).expect("written");
+    let error = read_network(&place.testnet.network).expect_err("signed by nobody");
+    assert!(error.to_string().contains("signed by 0 of the present"), "{error}");
+}
+
+#[test]
+fn every_left_out_rule_is_noticed() {
+    assert_noticed(Mutant::PayUnionOfFewer, an_epoch_begins_with_reports_of_a_quorum);
+    assert_noticed(Mutant::PayTrustChunks, a_changed_chunk_is_refused);
+    assert_noticed(Mutant::PayBeginWithNothing, what_is_inherited_on_disk_is_what_the_rules_say);
+}

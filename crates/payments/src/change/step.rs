@@ -1,0 +1,207 @@
+//! Steps that are ordered at the end of an epoch, and their checks.
+
+use super::locks::{chunks_of, root_of};
+use crate::{Network, NetworkError, NetworkFile};
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Bitmap, Digest, IdentityKey, IdentitySecret, Signature};
+use quorate_types::{Committee, Epoch, Kind, ReplicaId, sign};
+use std::collections::BTreeMap;
+
+/// Step of a change: an operation of the committee's order.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum ChangeStep {
+    /// End the epoch; the next is that of this file.
+    Change(Box<Change>),
+    /// Say what an authority locked in the epoch that ended.
+    Closing(Closing),
+}
+
+/// The network file of the next epoch, with the consent of both epochs' authorities.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Change {
+    /// File of the next epoch.
+    pub next: NetworkFile,
+    /// Signatures over it, by identity key: of a quorum of the present authorities, of a quorum of
+    /// the next ones, and of every newcomer.
+    pub signatures: BTreeMap<IdentityKey, Signature>,
+}
+
+/// An authority's word on everything that one of its shards locked in the epoch that ended (★:
+/// nothing new is voted for after it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Closing {
+    /// Index of the authority in the epoch that ended.
+    pub authority: ReplicaId,
+    /// Shard whose locks they are.
+    pub shard: u16,
+    /// Digest of the file that the epoch ended for.
+    pub next: Digest,
+    /// Number of locked inputs.
+    pub count: u64,
+    /// Root over the chunks of them.
+    pub root: Digest,
+    /// The authority's signature, under its identity key.
+    pub signature: Signature,
+}
+
+/// Rule that a change, or a step of one, breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// The bytes are no step, or too many.
+    #[error("this is no step of a change")]
+    Malformed,
+    /// A file of another network, or not of the epoch after the present one.
+    #[error("the network file is of epoch {found}, or of another network: the next is {expected}")]
+    NotNext {
+        /// Epoch of the file.
+        found: Epoch,
+        /// Epoch after the present one.
+        expected: Epoch,
+    },
+    /// A file that is refused by itself.
+    #[error(transparent)]
+    File(#[from] NetworkError),
+    /// A file that changes more than the authorities.
+    #[error("a change keeps the network's name, issuer, shards and genesis as they are")]
+    OtherMoney,
+    /// Too few signatures of the present authorities.
+    #[error("the change is signed by {found} of the present authorities' weight; it takes {least}")]
+    TooFew {
+        /// Weight of those who signed.
+        found: u64,
+        /// Weight of a quorum.
+        least: u64,
+    },
+    /// Too few of the next authorities are ready, or a newcomer is not.
+    #[error(
+        "the change is signed by {found} of the next authorities' weight; it takes {least}, and \
+         every newcomer"
+    )]
+    NotReady {
+        /// Weight of those who signed.
+        found: u64,
+        /// Weight of a quorum.
+        least: u64,
+    },
+    /// A report that its authority did not sign, or of a shard that there is not.
+    #[error("the closing report is not signed by an authority of this epoch, or not of its shards")]
+    Reporter,
+}
+
+impl Change {
+    /// A change to a file, signed by nobody yet.
+    #[must_use]
+    pub fn draft(next: NetworkFile) -> Self {
+        Self { next, signatures: BTreeMap::new() }
+    }
+
+    /// Returns `true` if this key's signature is among them, and good.
+    #[must_use]
+    pub fn is_signed_by(&self, present: &Network, key: &IdentityKey) -> bool {
+        let statement = present.change_statement(self.next.digest());
+        self.signatures.get(key).is_some_and(|one| key.verify(&statement, one).is_ok())
+    }
+
+    /// Adds the signature of an authority of the epoch `present`, or of the next one.
+    pub fn sign(&mut self, present: &Network, secret: &IdentitySecret) {
+        let statement = present.change_statement(self.next.digest());
+        self.signatures.insert(secret.public(), secret.sign(&statement));
+    }
+
+    /// Checks who agreed (★).
+    pub(crate) fn check_signatures(
+        &self,
+        present: &Network,
+        next: &Network,
+    ) -> Result<(), ChangeError> {
+        let statement = present.change_statement(self.next.digest());
+        let good = self.signatures.iter();
+        let good = good.filter(|(key, signature)| key.verify(&statement, signature).is_ok());
+        let good: Vec<IdentityKey> = good.map(|(key, _)| *key).collect();
+        let (found, least) = (signed(present.committee(), &good), present.committee().quorum());
+        if found < least && !mutants::active(Mutant::PayChangeByAnybody) {
+            return Err(ChangeError::TooFew { found, least });
+        }
+        let (found, least) = (signed(next.committee(), &good), next.committee().quorum());
+        let is_new = |key: &IdentityKey| present.committee().find(key).is_none();
+        let committee = next.committee();
+        let mut keys = committee.members().filter_map(|one| committee.identity(one));
+        let are_all_ready = keys.all(|key| !is_new(key) || good.contains(key));
+        if found < least || !are_all_ready {
+            return Err(ChangeError::NotReady { found, least });
+        }
+        Ok(())
+    }
+}
+
+/// Weight of a committee's members among these keys.
+fn signed(committee: &Committee, keys: &[IdentityKey]) -> u64 {
+    let members = keys.iter().filter_map(|key| committee.find(key)).map(ReplicaId::index);
+    committee.weight_of(&Bitmap::from_indices(committee.size(), members))
+}
+
+impl Closing {
+    /// Signs the report of a shard whose locks' chunks have these leaves.
+    #[must_use]
+    pub fn sign(
+        network: &Network,
+        secret: &IdentitySecret,
+        (authority, shard): (ReplicaId, u16),
+        next: Digest,
+        (count, leaves): (u64, &[Digest]),
+    ) -> Self {
+        let (root, signature) = (root_of(leaves), Signature([0; 64]));
+        let mut closing = Self { authority, shard, next, count, root, signature };
+        closing.signature = secret.sign(&closing.statement(network));
+        closing
+    }
+
+    /// Returns `true` if these are the leaves of the chunks that it reports (★).
+    #[must_use]
+    pub fn has_leaves(&self, leaves: &[Digest]) -> bool {
+        leaves.len() as u64 == chunks_of(self.count) && root_of(leaves) == self.root
+    }
+
+    fn check(&self, network: &Network) -> Result<(), ChangeError> {
+        let key = network.committee().identity(self.authority).ok_or(ChangeError::Reporter)?;
+        let is_signed = key.verify(&self.statement(network), &self.signature).is_ok()
+            || mutants::active(Mutant::PayCloseForAnybody);
+        let is_sound = is_signed && self.shard < network.shards();
+        if is_sound { Ok(()) } else { Err(ChangeError::Reporter) }
+    }
+
+    fn statement(&self, network: &Network) -> Vec<u8> {
+        let Self { authority, shard, next, count, root, signature: _ } = self;
+        let payload = (authority, shard, next, count, root);
+        sign::statement(Kind::TxClosing, network.scope(), &payload)
+    }
+}
+
+impl ChangeStep {
+    /// Most bytes of an encoded step: those of an order.
+    pub const BYTES_MAX: usize = crate::ORDER_BYTES_MAX;
+
+    /// The step in these bytes, if it keeps every rule that needs no order (★). `network` is that
+    /// of the epoch that ends.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn open(network: &Network, bytes: &[u8]) -> Result<Self, ChangeError> {
+        if bytes.len() > Self::BYTES_MAX {
+            return Err(ChangeError::Malformed);
+        }
+        let step = Self::try_from_slice(bytes).map_err(|_| ChangeError::Malformed)?;
+        match &step {
+            Self::Change(change) => drop(network.succeed(change)?),
+            Self::Closing(closing) => closing.check(network)?,
+        }
+        Ok(step)
+    }
+
+    /// The bytes to order.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        borsh::to_vec(self).expect("encoding into memory cannot fail")
+    }
+}

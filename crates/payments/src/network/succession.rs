@@ -1,0 +1,57 @@
+//! From the network of one epoch to that of the next.
+
+use super::{Network, NetworkError, NetworkFile};
+use crate::change::{Change, ChangeError};
+use quorate_crypto::{Digest, KeyCache, hash_parts};
+use quorate_types::{BlockId, Committee, CommitteeError, Height, sign};
+use std::sync::Arc;
+
+impl Network {
+    /// The network of the next epoch, if this one's authorities changed to it so. It knows the
+    /// certificates of this epoch and of all before.
+    ///
+    /// # Errors
+    /// What is wrong with the change.
+    pub fn succeed(&self, change: &Change) -> Result<Self, ChangeError> {
+        let next = self.load_next(&change.next)?;
+        change.check_signatures(self, &next)?;
+        Ok(next)
+    }
+
+    /// The network of a file for the next epoch, whoever agreed to it.
+    ///
+    /// # Errors
+    /// When the file is refused, or is not this network's next.
+    pub fn load_next(&self, file: &NetworkFile) -> Result<Self, ChangeError> {
+        if file.network != Some(self.id()) || file.epoch != self.epoch().next() {
+            let (found, expected) = (file.epoch, self.epoch().next());
+            return Err(ChangeError::NotNext { found, expected });
+        }
+        let committee = file.committee();
+        let begun = self.hand_over(file.digest(), committee.digest());
+        let committee = Committee::load_simulated_after(&committee, &begun, KeyCache::On)
+            .map_err(|error: CommitteeError| NetworkError::from(error))?;
+        let epochs = |epoch, own| self.epochs.next(epoch, own);
+        let next = Self::with_committee(file, Arc::new(committee), epochs)?;
+        let is_same = (&next.name, next.shards, next.issuer, &next.genesis)
+            == (&self.name, self.shards, self.issuer, &self.genesis);
+        if is_same { Ok(next) } else { Err(ChangeError::OtherMoney) }
+    }
+
+    /// Content that the id of the next epoch is the hash of (★): this epoch's, and the whole file.
+    /// Votes of another chain of changes are none of it.
+    fn hand_over(&self, file: Digest, committee: Digest) -> quorate_types::HandOver {
+        let stop = hash_parts("quorate v1 payment epoch ended", &[&self.scope().epoch.0]);
+        quorate_types::HandOver {
+            height: Height(self.epoch().0),
+            stop: BlockId(stop),
+            root: file,
+            file: committee,
+        }
+    }
+
+    /// Statement that authorities of this epoch and of the next sign to change to a file.
+    pub(crate) fn change_statement(&self, file: Digest) -> Vec<u8> {
+        sign::statement(quorate_types::Kind::TxChange, self.scope(), &file)
+    }
+}
