@@ -88,7 +88,7 @@ impl Release {
     fn nothing(&self) -> &'static str {
         match self.payment {
             Some(_) => "it is final, and the committee was shown so",
-            None => "no coin is locked",
+            None => "no coin is known to be locked",
         }
     }
 
