@@ -457,6 +457,12 @@ pub enum Mutant {
     PayChangeByAnybody,
     /// Payments: a report of an ended epoch need not be signed by its authority.
     PayCloseForAnybody,
+    /// Payments: an authority of which nothing is left begins the next epoch under its key.
+    PayBeginForgotten,
+    /// Payments: what releases decided is not told at the end of an epoch.
+    PayCloseUndecided,
+    /// Payments: an authority reports what a coin is locked for in an epoch that it closed.
+    PayReportAfterClosing,
     /// Payments: a contested input is reported as free.
     PayReleaseContested,
     /// Payments: a wallet shows a transaction that is not durable.

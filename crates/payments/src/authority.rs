@@ -254,8 +254,12 @@ impl Authority {
         }
     }
 
-    /// ★ Freezes first, for good; then reports, of every coin that was frozen before too.
+    /// ★ Freezes first, for good; then reports, of every coin that was frozen before too. Once the
+    /// epoch has ended nothing is reported (★): the next one may have given the coin away.
     fn on_freeze(&mut self, coins: Vec<OutputId>) {
+        if self.spent.frozen().is_closed() && !mutants::active(Mutant::PayReportAfterClosing) {
+            return;
+        }
         let is_new = |coin: &OutputId| !self.spent.frozen().contains(*coin);
         let new = coins.iter().copied().filter(is_new);
         let entries = new.map(ReleaseEntry::Freeze).collect();
@@ -294,7 +298,11 @@ impl Authority {
         self.effects.push_back(AuthorityEffect::Closed(next));
     }
 
+    /// What is decided after the closing report is not in it: it changes nothing any more.
     fn on_decided(&mut self, decided: Decided) {
+        if self.spent.frozen().is_closed() {
+            return;
+        }
         let is_new = |(coin, _): &(OutputId, _)| self.spent.frozen().decision(*coin).is_none();
         let new = decided.into_iter().filter(is_new);
         let entries = new.map(|(coin, decision)| ReleaseEntry::Decide(coin, decision)).collect();

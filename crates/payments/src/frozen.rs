@@ -89,6 +89,12 @@ impl Frozen {
         self.coins.read().get(&coin)?.decision
     }
 
+    /// Coins that were decided, in ascending order.
+    pub(crate) fn decisions(&self) -> Vec<(OutputId, Decision)> {
+        let coins = self.coins.read();
+        coins.iter().filter_map(|(coin, entry)| Some((*coin, entry.decision?))).collect()
+    }
+
     /// Notes that a transaction is locked; returns its coins that were decided for it.
     pub(crate) fn follow(&self, core: &Core) -> Vec<OutputId> {
         let Standing::Due { followed } = self.standing(core) else { return Vec::new() };

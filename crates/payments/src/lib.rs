@@ -65,7 +65,7 @@ pub use records::{
     RecordName, RecordRefusal, WalletRecord, WalletReply, WalletRequest,
 };
 pub use scheme::{PayScheme, UnknownPayScheme};
-pub use spent::{ColdSet, Lock, LockStatus, Locked, SpentSet};
+pub use spent::{ClosingLocks, ColdSet, Lock, LockStatus, Locked, SpentSet};
 pub use transaction::{
     Coin, Core, CoreKind, Equivocation, Input, Invalid, Opening, Origin, Proof, Source, Transaction,
 };

@@ -12,7 +12,11 @@
 //!   an entry in the first finds it in the second.
 //! * A look-up that fails is an error, and no answer (★, [`LookupFailed`]).
 
-use crate::change::{Inheritance, Inherited, LockEntry};
+mod closing;
+
+pub use closing::ClosingLocks;
+
+use crate::change::{Inheritance, Inherited};
 use crate::frozen::{Frozen, Standing};
 use crate::lookup::LookupFailed;
 use crate::release::Decision;
@@ -176,9 +180,8 @@ impl SpentSet {
                 LockStatus::Own
             }
             Standing::Due { followed: false } => LockStatus::Due,
-            // A refund is for what was decided, and nothing else.
             Standing::Untouched | Standing::Frozen(_) if core.kind == CoreKind::Refund => {
-                LockStatus::Undecided(core.locks[0])
+                self.refund_status(core)?
             }
             Standing::Untouched => self.locked(core.id, &core.locks)?,
             Standing::Frozen(coin) => match self.locked(core.id, &core.locks)? {
@@ -187,6 +190,18 @@ impl SpentSet {
                 }
                 locked => locked,
             },
+        })
+    }
+
+    /// A refund is for what was decided, and nothing else: here, or in an earlier epoch.
+    fn refund_status(&self, core: &Core) -> Result<LockStatus, LookupFailed> {
+        let coin = core.locks[0];
+        Ok(match self.own(coin)? {
+            Some(locked) if locked.tx == core.id => LockStatus::Own,
+            None if self.inherited.candidates(coin)? == [closing::released(coin)] => {
+                LockStatus::Free
+            }
+            _ => LockStatus::Undecided(coin),
         })
     }
 
@@ -233,17 +248,6 @@ impl SpentSet {
     /// When that cannot be told.
     pub fn is_contested(&self, input: OutputId) -> Result<bool, LookupFailed> {
         Ok(self.own(input)?.is_none() && self.inherited.candidates(input)?.len() > 1)
-    }
-
-    /// Entry of the closing report for an input that is locked here; `None` where a release was
-    /// decided for another transaction. One that a release gave the input has a mark in its place.
-    #[must_use]
-    pub fn closing_entry(&self, input: OutputId, locked: Locked) -> Option<LockEntry> {
-        match self.frozen.decision(input) {
-            None => Some((locked.tx, input)),
-            Some(Decision::Spend(tx)) if tx == locked.tx => Some((tx, mark(tx))),
-            Some(_) => None,
-        }
     }
 
     /// Transaction that an input was locked for in this epoch.

@@ -199,8 +199,10 @@ impl AuthorityHost {
             Err(())
         });
         assert_eq!(kept, Err(()), "they stay where they are");
-        let entry = |(input, locked)| self.spent.closing_entry(input, locked);
-        let mut entries: Vec<LockEntry> = all.into_iter().filter_map(entry).collect();
+        let closing = self.spent.closing().expect("all is in memory");
+        let entry = |(input, locked)| closing.entry(input, locked);
+        let locked = all.into_iter().filter_map(entry);
+        let mut entries: Vec<LockEntry> = locked.chain(closing.decided()).collect();
         entries.sort_unstable();
         entries.dedup();
         entries

@@ -37,6 +37,7 @@ use quorate_payments::{
 use quorate_storage::{LogConfig, Owner, StorageError};
 use quorate_types::{Epoch, Machine, ReplicaId, Time};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -108,7 +109,7 @@ impl Authority {
 
     fn open(config: &AuthorityConfig, keys: &KeyFile, start: Start) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys)?;
-        let check = |committee| ReleaseCommittee::check(committee, &origin.network);
+        let check = |committee| check_committee(committee, &origin.network);
         let links = config.committee.as_deref().map(check).transpose()?.unwrap_or(0);
         let runtime = start_runtime(config.network_threads)?;
         let own = origin.network.address(origin.me.index(), config.shard).expect("checked");
@@ -393,6 +394,16 @@ impl Stopped {
         self.kept.releases.keep(entries)?;
         self.kept.mark.advance(log::promises(&self.kept.locks, &self.kept.releases))
     }
+}
+
+/// Number of connections of a client of this committee, if it orders what this epoch's authorities
+/// may follow (★: it knows those of the founding epoch, and would count what they report later).
+fn check_committee(committee: &Path, network: &Network) -> Result<usize, AuthorityConfigError> {
+    if network.is_founding() {
+        return ReleaseCommittee::check(committee, network);
+    }
+    let (path, epoch) = (committee.to_owned(), network.epoch().0);
+    Err(AuthorityConfigError::CommitteeOfFirstEpoch { path, epoch })
 }
 
 fn log_config(config: &AuthorityConfig) -> LogConfig {

@@ -25,8 +25,8 @@ pub(super) use report::write_report;
 
 use super::{AuthorityConfig, AuthorityConfigError, read_network_before};
 use quorate_crypto::IdentityKey;
-use quorate_payments::Network;
 use quorate_payments::change::ChangeError;
+use quorate_payments::{LookupFailed, Network};
 use quorate_storage::{Owner, Role, StorageError};
 use quorate_types::{Epoch, NetworkId};
 use std::io;
@@ -88,6 +88,24 @@ pub enum PayEpochError {
         folder: PathBuf,
         /// The epoch.
         epoch: Epoch,
+    },
+    /// Coins under release that cannot be looked up.
+    #[error(transparent)]
+    Lookup(#[from] LookupFailed),
+    /// A key that may have voted in the epoch already.
+    #[error(
+        "nothing is left of epoch {ended} at this authority, neither locks in {data_dir} nor {mark}: whether it voted in epoch {epoch} before cannot be told. Whoever lost its disks is replaced, under a new key",
+        data_dir = data_dir.display(), mark = mark.display()
+    )]
+    Forgotten {
+        /// Epoch that ended.
+        ended: Epoch,
+        /// Epoch that begins.
+        epoch: Epoch,
+        /// Folder of its data.
+        data_dir: PathBuf,
+        /// File of the mark that is missing.
+        mark: PathBuf,
     },
     /// Locks that are still in memory.
     #[error("the locks were not all moved to the disk: close again")]

@@ -200,6 +200,8 @@ impl FollowerHost {
             Ok(committee) => committee.with_timeout(PATIENCE).until(self.stopped.clone()),
             Err(error) => return error.into(),
         };
+        // The committee may be another since, with a shorter order: what was followed comes again.
+        *follower = Follower::new(&follower.network.clone(), follower.me, follower.shard);
         loop {
             if let Err(interruption) = self.round(&committee, follower) {
                 return interruption;

@@ -62,6 +62,11 @@ impl Mark {
         Ok(Self { slots, durability, marked })
     }
 
+    /// File of the mark; `None` where there is one.
+    pub(super) fn missing(&self) -> Option<&Path> {
+        self.marked.is_none().then(|| self.slots.path())
+    }
+
     /// ★ Refuses fewer locks than were there.
     pub(super) fn check(&self, found: u64) -> Result<(), NodeError> {
         match self.marked {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::release::{Decision, Held};
-use crate::testing::{ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, replica, to};
+use crate::testing::{
+    ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, replica, secret, to,
+};
 use crate::{
     AuthorityEffect, AuthorityEvent, Coin, Invalid, NetworkError, OutputId, PayScheme,
     ReleaseEntry, Transaction, TxId, Verdict,
@@ -222,7 +224,68 @@ fn decisions_are_handed_over() {
     let left = Inheritance::default().after(&Weights::equal(4), &reports).expect("a quorum");
     assert_eq!(left.admits(tx), Ok(true));
     assert_eq!(left.admits(lost.id(scene.testnet.network.id())), Ok(false));
-    assert_eq!(left.candidates(coin), Ok(vec![]), "the order itself says whose it is");
+    assert_eq!(left.candidates(coin), Ok(vec![tx]), "and the coin is that one's");
+}
+
+/// Whoever heard nothing of a release must not vote over what it gave back: neither before its
+/// refund is certified, which goes on, nor after.
+#[test]
+fn what_a_release_gave_back_is_nobody_elses_in_the_next_epoch() {
+    for shown in [&[][..], &[1], &[0, 1, 2]] {
+        let mut scene = Scene::new();
+        let coin = scene.testnet.endowed(MALLORY)[..1].to_vec();
+        let refund = Transaction::refund(&scene.testnet.network, &secret(MALLORY), &coin[0]);
+        scene.show(&scene.spend(BOB), &[0]);
+        for host in &mut scene.hosts {
+            host.execute(AuthorityEvent::Freeze(vec![coin[0].id]));
+            host.execute(AuthorityEvent::Decided(vec![(coin[0].id, Decision::Refund)]));
+        }
+        scene.show(&refund, shown);
+        let reports = scene.reports(&[0, 1, 3]);
+        let mut hosts = scene.begin(&reports);
+        for spent in [scene.spend(BOB), scene.spend(ALICE)] {
+            assert!(!scene.is_certified(&mut hosts, &spent), "refund shown to {shown:?}");
+        }
+        let coins = if shown.len() == 3 {
+            scene.coins(&refund)
+        } else {
+            assert!(scene.is_certified(&mut hosts, &refund), "it was decided");
+            scene.next.coins(&refund)
+        };
+        let onward = scene.next.spend(MALLORY, &coins, &[to(ALICE, 5)]);
+        assert!(scene.is_certified(&mut hosts, &onward), "refund shown to {shown:?}");
+        assert!(!scene.is_certified(&mut hosts, &scene.spend(ALICE)));
+    }
+}
+
+/// What lost one of its coins counts by none of the others, though keys of its epoch leaked.
+#[test]
+fn a_transaction_that_lost_a_release_counts_nowhere() {
+    let mut scene = Scene::new();
+    let both = scene.testnet.endowed(MALLORY);
+    let lost = scene.testnet.spend(MALLORY, &both, &[to(BOB, 12)]);
+    scene.show(&lost, &[0]);
+    for host in &mut scene.hosts {
+        host.execute(AuthorityEvent::Freeze(vec![both[0].id]));
+        host.execute(AuthorityEvent::Decided(vec![(both[0].id, Decision::Refund)]));
+    }
+    let mut reports = scene.reports(&[0, 1]);
+    let lie = lost.id(scene.testnet.network.id());
+    reports.insert(replica(3), vec![(lie, both[1].id)]);
+    let left = Inheritance::default().after(&Weights::equal(4), &reports).expect("a quorum");
+    assert_eq!(left.admits(lie), Ok(false));
+}
+
+/// The next epoch may have given away what this one reports as free.
+#[test]
+fn nothing_is_reported_of_coins_once_the_epoch_has_ended() {
+    let mut scene = Scene::new();
+    let coin = scene.spend(BOB).locks()[0];
+    scene.reports(&[0]);
+    let host = &mut scene.hosts[0];
+    assert_eq!(host.execute(AuthorityEvent::Freeze(vec![coin])), []);
+    host.execute(AuthorityEvent::Decided(vec![(coin, Decision::Refund)]));
+    assert_eq!(scene.reports(&[0])[&replica(0)], [], "the report stays what it was");
 }
 
 fn step(change: &Change) -> Vec<u8> {
@@ -433,7 +496,9 @@ fn an_honest_vote_outlives_a_lie_of_the_epoch_before() {
 
 #[test]
 fn every_left_out_rule_is_noticed() {
-    let checks: [(Mutant, fn()); 9] = [
+    let checks: [(Mutant, fn()); 11] = [
+        (Mutant::PayCloseUndecided, what_a_release_gave_back_is_nobody_elses_in_the_next_epoch),
+        (Mutant::PayReportAfterClosing, nothing_is_reported_of_coins_once_the_epoch_has_ended),
         (Mutant::PayVoteAfterClosing, an_authority_that_has_closed_votes_for_nothing_new),
         (Mutant::PayCloseBeforePersist, a_closing_is_durable_before_the_report_leaves),
         (Mutant::PayTrustFormerEpochs, leaked_keys_and_an_owner_make_no_second_spend),

@@ -119,8 +119,8 @@ fn messages_are_encoded_so() {
     assert_eq!(hex::encode(states), format!("00020000000001{hash}00"));
 }
 
-/// A coin that went to a transaction by a release: those who were locked for nothing voted for it
-/// too, and their lock says nothing of it.
+/// A coin that went to a transaction by a release: frozen until that one is voted for, and locked
+/// for it then.
 #[test]
 fn a_coin_that_was_released_is_not_free() {
     let testnet = TestNetwork::new();
@@ -130,10 +130,12 @@ fn a_coin_that_was_released_is_not_free() {
     let mut host = testnet.hosts().remove(0);
     host.execute(AuthorityEvent::Freeze(vec![coin.id]));
     host.execute(AuthorityEvent::Decided(vec![(coin.id, Decision::Spend(tx))]));
-    assert!(matches!(host.verdict(&paid), Verdict::Vote(_)));
     let read = |_| -> Result<Option<Core>, LookupFailed> { Ok(None) };
     let said = CoinStatus::of(coin.id, &host.spent, key(MALLORY), read);
     assert_eq!(said, Ok(CoinStatus::Frozen));
+    assert!(matches!(host.verdict(&paid), Verdict::Vote(_)));
+    let said = CoinStatus::of(coin.id, &host.spent, key(MALLORY), read);
+    assert_eq!(said, Ok(CoinStatus::Locked { tx, core: None }));
     let replica = quorate_types::ReplicaId;
     let (free, frozen) = (CoinStatus::Free, CoinStatus::Frozen);
     let agreed = |said: &[(ReplicaId, &CoinStatus)]| {

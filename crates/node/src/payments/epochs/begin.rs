@@ -2,13 +2,15 @@
 
 use super::inheritance::{DiskInheritance, LayerWriter, ShardReports, layer_folder};
 use super::report::ClosedReport;
-use super::{PayEpochError, mark_name, owner_of};
+use super::{PayEpochError, epoch_folder, mark_name, owner_of};
 use crate::NodeError;
 use crate::payments::mark::Mark;
 use crate::payments::{AuthorityConfig, AuthorityConfigError, read_network_before};
 use quorate_crypto::KeyFile;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::Network;
 use quorate_payments::change::{Change, Counting};
+use quorate_types::Epoch;
 use std::path::PathBuf;
 
 /// What an epoch began with.
@@ -52,15 +54,38 @@ pub fn begin(
         let path = folder.clone();
         std::fs::remove_dir_all(&folder).map_err(|source| PayEpochError::Io { path, source })?;
     }
+    check_memory(config, keys, &ended, epoch)?;
     let reports = open_reports(&ended, change, folders)?;
     let owner = owner_of(&next, keys.identity.public(), config.shard);
     let before = DiskInheritance::open(&config.data_dir, &ended, &owner)?;
     let shards = count(&ended, &reports)?;
-    let sizes = LayerWriter::begin(&config.data_dir, epoch, &owner, &before)?.write(&shards)?;
+    // Before the layer is whole, after which it does not begin again.
     let of_shard = (mark_name(&next), config.shard);
     Mark::beside(&config.key, of_shard, config.durability)?.begin_new()?;
+    let sizes = LayerWriter::begin(&config.data_dir, epoch, &owner, &before)?.write(&shards)?;
     let (locked, admitted, contested) = (sizes.locked, sizes.admitted, sizes.contested);
     Ok(Begun { locked, admitted, contested })
+}
+
+/// ★ Refuses an authority of the epoch that ended of which nothing is left: it may have begun, and
+/// voted, before its disks were lost.
+fn check_memory(
+    config: &AuthorityConfig,
+    keys: &KeyFile,
+    ended: &Network,
+    epoch: Epoch,
+) -> Result<(), NodeError> {
+    let is_newcomer = ended.committee().find(&keys.identity.public()).is_none();
+    let data_dir = epoch_folder(&config.data_dir, ended);
+    let of_shard = (mark_name(ended), config.shard);
+    let mark = Mark::beside(&config.key, of_shard, config.durability)?;
+    match mark.missing() {
+        Some(mark) if !is_newcomer && !mutants::active(Mutant::PayBeginForgotten) => {
+            let (ended, mark) = (ended.epoch(), mark.to_owned());
+            Err(PayEpochError::Forgotten { ended, epoch, data_dir, mark }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Reports by shard.

@@ -14,6 +14,7 @@ use crate::durable;
 use crate::payments::locks::cold::{item, key, locked};
 use borsh::BorshDeserialize;
 use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Digest, hash_parts};
 use quorate_payments::change::{Before, Claimed, Claims, Counting, Inherited, Prospect};
 use quorate_payments::{Lock, Locked, LookupFailed, Network, OutputId, TxId};
 use quorate_storage::{Owner, RealDisk, Runs, StorageError};
@@ -133,10 +134,32 @@ impl Layer {
         let folder = layer_folder(data_dir, epoch);
         let missing = || PayEpochError::NotBegun { folder: folder.clone(), epoch };
         let bytes = fs::read(folder.join("contested")).map_err(|_| missing())?;
-        let contested = Contested::try_from_slice(&bytes).map_err(|_| missing())?;
-        let (locks, admitted) = open_runs(&folder, &layer_owner(owner, epoch))?;
+        let owner = layer_owner(owner, epoch);
+        let contested = decode_contested(&bytes, &owner).ok_or_else(|| StorageError::Corrupt {
+            file: folder.join("contested").display().to_string(),
+            offset: 0,
+            reason: "it is not what this shard wrote when the epoch began".into(),
+        })?;
+        let (locks, admitted) = open_runs(&folder, &owner)?;
         Ok(Self { locks, admitted, contested })
     }
+}
+
+/// Encodes inputs with several candidates, behind a hash over them and their owner.
+fn encode_contested(contested: &Contested, owner: &Owner) -> Vec<u8> {
+    let content = borsh::to_vec(contested).expect("encoding into memory cannot fail");
+    [&contested_digest(&content, owner).0[..], &content].concat()
+}
+
+fn decode_contested(bytes: &[u8], owner: &Owner) -> Option<Contested> {
+    let (digest, content) = bytes.split_first_chunk::<32>()?;
+    let is_whole = contested_digest(content, owner).0 == *digest;
+    is_whole.then(|| Contested::try_from_slice(content).ok()).flatten()
+}
+
+fn contested_digest(content: &[u8], owner: &Owner) -> Digest {
+    let owner = borsh::to_vec(owner).expect("encoding into memory cannot fail");
+    hash_parts("quorate v1 payments: contested inputs", &[&owner, content])
 }
 
 fn open_runs(folder: &Path, owner: &Owner) -> Result<(Runs, Runs), StorageError> {
@@ -158,6 +181,7 @@ pub(super) struct ShardReports<'a> {
 pub(super) struct LayerWriter<'a> {
     before: &'a DiskInheritance,
     folder: PathBuf,
+    owner: Owner,
     locks: Runs,
     admitted: Runs,
     contested: Contested,
@@ -180,8 +204,9 @@ impl<'a> LayerWriter<'a> {
         before: &'a DiskInheritance,
     ) -> Result<Self, PayEpochError> {
         let folder = layer_folder(data_dir, epoch);
-        let (locks, admitted) = open_runs(&folder, &layer_owner(owner, epoch))?;
-        Ok(Self { before, folder, locks, admitted, contested: Contested::new() })
+        let owner = layer_owner(owner, epoch);
+        let (locks, admitted) = open_runs(&folder, &owner)?;
+        Ok(Self { before, folder, owner, locks, admitted, contested: Contested::new() })
     }
 
     /// Takes in the reports of all shards, one after the other, and ends the layer.
@@ -202,7 +227,7 @@ impl<'a> LayerWriter<'a> {
                 runs.merge()?;
             }
         }
-        let bytes = borsh::to_vec(&self.contested).expect("encoding into memory cannot fail");
+        let bytes = encode_contested(&self.contested, &self.owner);
         let path = self.folder.join("contested");
         durable::replace(&path, &bytes).map_err(|source| PayEpochError::Io { path, source })?;
         Ok(LayerSizes {

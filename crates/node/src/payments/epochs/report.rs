@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 const CLOSING: &str = "closing";
 const UNNAMED: &str = "unnamed";
 
+/// More bytes than a chunk has.
+const CHUNK_BYTES_MAX: u64 = 1024 * 1024;
+
 /// What a report's authority signed, and the leaves that its root is over.
 #[derive(BorshSerialize, BorshDeserialize)]
 struct Signed {
@@ -138,10 +141,21 @@ impl ClosedReport {
     }
 
     fn chunk(&self, number: u32) -> Result<Vec<LockEntry>, PayEpochError> {
-        let bytes = read(&self.folder.join(chunk_name(number)))?;
+        let path = self.folder.join(chunk_name(number));
+        let size =
+            fs::metadata(&path).map_err(|source| PayEpochError::Io { path: path.clone(), source });
+        if size?.len() > CHUNK_BYTES_MAX {
+            return Err(self.unsound(&format!("chunk {number} is larger than any")));
+        }
+        let bytes = read(&path)?;
         let is_signed = chunk_leaf(number, &bytes) == self.leaves[number as usize]
             || mutants::active(Mutant::PayTrustChunks);
-        let entries = decode_chunk(&bytes).filter(|_| is_signed);
+        // All but the last are full, so that none is read for little.
+        let before = u64::from(number) * CHUNK_ENTRIES as u64;
+        let expected =
+            (self.closing.count - before.min(self.closing.count)).min(CHUNK_ENTRIES as u64);
+        let is_full = |entries: &Vec<LockEntry>| entries.len() as u64 == expected;
+        let entries = decode_chunk(&bytes).filter(|_| is_signed).filter(is_full);
         entries.ok_or_else(|| self.unsound(&format!("chunk {number} is not what was signed")))
     }
 
@@ -167,10 +181,12 @@ pub(in crate::payments) fn write_report(
     }
     let mut writer = ReportWriter::begin(folder)?;
     let locks = &*locks;
+    let closing = locks.spent().closing()?;
     let read = |push: &mut dyn FnMut(LockEntry)| {
+        closing.decided().for_each(&mut *push);
         for locked in locks.settled() {
             let (input, locked) = locked?;
-            if let Some(entry) = locks.spent().closing_entry(input, locked) {
+            if let Some(entry) = closing.entry(input, locked) {
                 push(entry);
             }
         }

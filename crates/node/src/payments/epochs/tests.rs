@@ -168,6 +168,57 @@ fn a_changed_chunk_is_refused() {
     assert!(matches!(place.inherited(), Err(PayEpochError::NotBegun { .. })), "and none is whole");
 }
 
+/// Its disks may have been lost after it voted in the epoch that it is to begin.
+#[test]
+fn who_lost_everything_begins_under_no_key_of_before() {
+    let place = Place::new();
+    let folders: Vec<PathBuf> = [1, 2, 3].map(|one| place.report(one, &[])).into();
+    let config = place.config(1);
+    for file in fs::read_dir(config.key.parent().expect("a folder")).expect("read") {
+        let path = file.expect("read").path();
+        if path.extension().is_some_and(|ending| ending == "locks") {
+            fs::remove_file(path).expect("removed");
+        }
+    }
+    let error = place.begin(&folders).expect_err("nothing is left");
+    assert!(matches!(error, NodeError::PayEpoch(PayEpochError::Forgotten { .. })), "{error}");
+    let newcomer = AuthorityConfig { data_dir: place.folder.path().join("new"), ..place.config(0) };
+    let newcomer = AuthorityConfig { key: place.folder.path().join("new-key.toml"), ..newcomer };
+    begin(&newcomer, &place.newcomer, &place.change, &folders).expect("it never voted");
+}
+
+#[test]
+fn damage_is_not_taken_for_what_was_inherited() {
+    let place = Place::new();
+    let folders: Vec<PathBuf> = [1, 2, 3].map(|one| place.report(one, &[])).into();
+    place.begin(&folders).expect("a quorum");
+    let file = inheritance::layer_folder(&place.config(1).data_dir, place.change.next.epoch);
+    let file = file.join("contested");
+    let mut bytes = fs::read(&file).expect("written");
+    *bytes.last_mut().expect("a number") ^= 1;
+    fs::write(&file, bytes).expect("written");
+    let found = place.inherited();
+    assert!(
+        matches!(found, Err(PayEpochError::Storage(StorageError::Corrupt { .. }))),
+        "{found:?}"
+    );
+}
+
+/// The committee knows the founding epoch's authorities: what it orders later is not followed.
+#[test]
+fn a_committee_orders_releases_of_the_founding_epoch_alone() {
+    let place = Place::new();
+    let beside = change_beside(&place.testnet.network, place.change.next.epoch);
+    write_change(&beside, &place.change).expect("written");
+    let committee = Some(place.folder.path().join("committee.toml"));
+    let config = AuthorityConfig { committee, ..place.config(1) };
+    let error = crate::payments::Authority::start(&config, &place.identity(1));
+    let error = error.map(drop).expect_err("in the second epoch");
+    let is_it =
+        matches!(error, NodeError::Authority(AuthorityConfigError::CommitteeOfFirstEpoch { .. }));
+    assert!(is_it, "{error}");
+}
+
 #[test]
 fn a_report_for_another_change_or_of_another_authority_is_refused() {
     let place = Place::new();
@@ -209,6 +260,7 @@ fn changes_are_read_as_they_are_written_and_followed() {
 #[test]
 fn every_left_out_rule_is_noticed() {
     assert_noticed(Mutant::PayUnionOfFewer, an_epoch_begins_with_reports_of_a_quorum);
+    assert_noticed(Mutant::PayBeginForgotten, who_lost_everything_begins_under_no_key_of_before);
     assert_noticed(Mutant::PayTrustChunks, a_changed_chunk_is_refused);
     assert_noticed(Mutant::PayBeginWithNothing, what_is_inherited_on_disk_is_what_the_rules_say);
 }
