@@ -206,6 +206,7 @@ fn an_inherited_lock_is_reported_by_its_name() {
     let frozen = hosts[0].execute(AuthorityEvent::Freeze(half.locks()));
     let tx = half.id(scene.testnet.network.id());
     assert_eq!(frozen[0].held, Held::Pruned(tx));
+    assert_eq!(hosts[0].spent.is_contested(half.locks()[0]), Ok(false), "by that one alone");
 }
 
 /// A transaction that a release gave the coin counts; what the coin was locked for before does not.
@@ -515,4 +516,78 @@ fn every_left_out_rule_is_noticed() {
     for (rule, test) in checks {
         assert_noticed(rule, test);
     }
+}
+
+/// Chunks as they are written, and none that is anything else.
+#[test]
+fn a_chunk_is_whole_and_in_order_or_none() {
+    let entry = |number: u16| {
+        let name = |text: &[u8]| TxId(quorate_crypto::hash(text));
+        (name(b"one"), OutputId { tx: name(b"parent"), index: number })
+    };
+    let two = encode_chunk(&[entry(1), entry(2)]);
+    assert_eq!(decode_chunk(&two), Some(vec![entry(1), entry(2)]));
+    assert_eq!(decode_chunk(&[]), Some(vec![]));
+    assert_eq!(decode_chunk(&two[1..]), None);
+    assert_eq!(decode_chunk(&encode_chunk(&[entry(2), entry(1)])), None);
+    assert_eq!(decode_chunk(&encode_chunk(&[entry(1), entry(1)])), None);
+    let full: Vec<LockEntry> = (0..u16::try_from(CHUNK_ENTRIES).expect("few")).map(entry).collect();
+    assert_eq!(decode_chunk(&encode_chunk(&full)).map(|all| all.len()), Some(CHUNK_ENTRIES));
+    let more = [full, vec![entry(u16::MAX)]].concat();
+    assert_eq!(decode_chunk(&encode_chunk(&more)), None);
+}
+
+/// Of what was admitted nothing is another's, whoever names it.
+#[test]
+fn an_input_of_a_transaction_that_counts_excludes_all_others() {
+    let name = |text: &[u8]| TxId(quorate_crypto::hash(text));
+    let (one, other) = (name(b"one"), name(b"other"));
+    let before = |is_admitted| Before { candidates: vec![one], is_admitted };
+    assert!(before(true).excludes(other));
+    assert!(!before(true).excludes(one));
+    assert!(!before(false).excludes(other));
+}
+
+#[test]
+fn a_network_knows_how_many_epochs_came_before() {
+    let scene = Scene::new();
+    let (first, second) = (&scene.testnet.network, &scene.next.network);
+    assert!(first.is_founding() && !second.is_founding());
+    assert_eq!((first.former_epochs(), second.former_epochs()), (0, 1));
+}
+
+#[test]
+fn a_signature_on_a_change_is_its_keys() {
+    let testnet = TestNetwork::new();
+    let mut change = signed_by(&testnet, &[1, 4]);
+    let key = |one: usize| testnet.keys[one].identity.public();
+    assert!(change.is_signed_by(&testnet.network, &key(1)));
+    assert!(!change.is_signed_by(&testnet.network, &key(2)));
+    let theirs = change.signatures[&key(1)];
+    change.signatures.insert(key(2), theirs);
+    assert!(!change.is_signed_by(&testnet.network, &key(2)), "it is another's");
+}
+
+#[test]
+fn a_report_that_cannot_be_read_ends_the_merge() {
+    let name = |text: &[u8]| TxId(quorate_crypto::hash(text));
+    let entry = (name(b"one"), OutputId { tx: name(b"parent"), index: 0 });
+    let reports = [(1, vec![Ok(entry)].into_iter()), (1, vec![Err("torn")].into_iter())];
+    let merged: Vec<Result<Claimed, &str>> = Claims::of(reports).collect();
+    assert_eq!(merged, [Err("torn")]);
+}
+
+/// At a start decisions are known before locks are: what was free when it was voted for is locked.
+#[test]
+fn a_decided_coin_is_locked_after_a_restart_too() {
+    let mut scene = Scene::new();
+    let won = scene.spend(BOB);
+    let (coin, tx) = (won.locks()[0], won.id(scene.testnet.network.id()));
+    let mut host = scene.hosts.remove(0);
+    host.execute(AuthorityEvent::Freeze(vec![coin]));
+    host.execute(AuthorityEvent::Decided(vec![(coin, Decision::Spend(tx))]));
+    assert!(matches!(host.verdict(&won), Verdict::Vote(_)));
+    let host = host.restart();
+    assert_eq!(host.spent.get(coin).map(|locked| locked.map(|one| one.tx)), Ok(Some(tx)));
+    assert_eq!(host.spent.is_contested(coin), Ok(false));
 }

@@ -1,5 +1,7 @@
 //! Releases from end to end: authorities, steps and rules, in every way that one can end.
 
+mod forms;
+
 use super::*;
 use crate::testing::{ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, secret, to};
 use crate::{AuthorityEvent, Coin, Equivocation, OutputId, Transaction, Verdict};

@@ -7,8 +7,8 @@
 //!   voted for there.
 //! * ★ A transaction that lost one of its coins is not told at any: with fewer inputs it would
 //!   stand beside what it lost to. It can never be certified.
-//! * A coin that goes to a transaction is told as that one's, by those who voted for it: others have
-//!   not found it valid.
+//! * A coin that goes to a transaction is told as that one's, by those who voted for it: others
+//!   have not found it valid.
 
 use super::{Locked, LookupFailed, SpentSet, mark};
 use crate::change::LockEntry;
