@@ -10,7 +10,7 @@ use quorate_types::Weights;
 use std::collections::BTreeSet;
 
 impl Scene {
-    fn refusal(&self, step: ReleaseStep) -> Option<StepError> {
+    fn refusal(&self, step: &ReleaseStep) -> Option<StepError> {
         ReleaseStep::open(&self.testnet.network, &step.encode()).err()
     }
 
@@ -46,10 +46,10 @@ fn invented(scene: &Scene, count: u16) -> Vec<Coin> {
 fn a_freeze_names_coins_of_one_owner_each_once_and_in_order() {
     let scene = Scene::new();
     let coins = scene.coins();
-    assert_eq!(scene.refusal(freeze(&scene, coins.clone())), None);
+    assert_eq!(scene.refusal(&freeze(&scene, coins.clone())), None);
     let refused = |coins: &[&Coin]| {
         let coins = coins.iter().map(|coin| (*coin).clone()).collect();
-        assert_eq!(scene.refusal(freeze(&scene, coins)), Some(StepError::Coins));
+        assert_eq!(scene.refusal(&freeze(&scene, coins)), Some(StepError::Coins));
     };
     refused(&[]);
     refused(&[&coins[1], &coins[0]]);
@@ -59,9 +59,9 @@ fn a_freeze_names_coins_of_one_owner_each_once_and_in_order() {
     two_owners.sort_by_key(|coin| coin.id);
     refused(&two_owners);
     let most = u16::try_from(Freeze::COINS_MAX).expect("few");
-    let found = scene.refusal(freeze(&scene, invented(&scene, most)));
+    let found = scene.refusal(&freeze(&scene, invented(&scene, most)));
     assert!(matches!(found, Some(StepError::Coin(_))), "as many as may be: {found:?}");
-    let found = scene.refusal(freeze(&scene, invented(&scene, most + 1)));
+    let found = scene.refusal(&freeze(&scene, invented(&scene, most + 1)));
     assert_eq!(found, Some(StepError::Coins));
 }
 
@@ -74,7 +74,7 @@ fn a_wish_is_about_its_coins() {
         unreachable!("it is one")
     };
     freeze.coins = coins[1..].to_vec();
-    let found = scene.refusal(ReleaseStep::Freeze(freeze));
+    let found = scene.refusal(&ReleaseStep::Freeze(freeze));
     assert_eq!(found, Some(StepError::Cause));
 }
 
@@ -86,7 +86,7 @@ fn a_double_spend_has_the_coins_of_both_frozen() {
     let by = |first: &crate::Transaction, second: &crate::Transaction, which: usize| {
         let proof = Equivocation { first: scene.core(first), second: scene.core(second) };
         let cause = Cause::Equivocation(Box::new(proof));
-        scene.refusal(ReleaseStep::Freeze(Freeze {
+        scene.refusal(&ReleaseStep::Freeze(Freeze {
             coins: vec![scene.coins()[which].clone()],
             cause,
         }))
@@ -105,7 +105,7 @@ fn a_report_names_what_its_payer_signed() {
     let (network, coin) = (&scene.testnet.network, scene.name(0));
     let report = |held| {
         let identity = &scene.testnet.keys[1].identity;
-        scene.refusal(ReleaseStep::Report(Report::sign(network, identity, replica(1), coin, held)))
+        scene.refusal(&ReleaseStep::Report(Report::sign(network, identity, replica(1), coin, held)))
     };
     let core = scene.core(&scene.spend(&[0, 1], BOB));
     assert_eq!(report(Held::For(core.clone())), None);
