@@ -5,7 +5,7 @@
 //! is left is the smallest. Nothing is drawn: the same scenario shrinks the same way every time.
 //!
 //! What is simpler, each kind of scenario says ([`Shrinks`]): that of a committee in
-//! [`committee`], that of payments beside it. A simpler scenario must be one that a correct system
+//! `committee`, that of payments beside it. A simpler scenario must be one that a correct system
 //! survives, or anything would fail in it: no step makes more members faulty than are tolerated
 //! (unless they were from the start), and none touches the time that progress is given.
 
