@@ -285,7 +285,10 @@ impl Origin {
         let locks = recover_into(&data_dir, owner, log_config(config), prepare)?;
         let releases = releases.expect("opened with the locks");
         let evidence = Evidence::open(&folder("evidence"), owner)?;
-        let records = Records::open(&folder("records"), owner, config.record_bytes)?;
+        // Wallets' records are of all epochs.
+        let of_records = Owner { protocol: "records".into(), ..owner.clone() };
+        let records = config.data_dir.join("records");
+        let records = Records::open(&records, &of_records, config.record_bytes)?;
         let records = Arc::new(records);
         let mut kept = Kept { locks, releases, evidence, records, mark };
         let promises = log::promises(&kept.locks, &kept.releases);

@@ -5,7 +5,7 @@ use super::report::ClosedReport;
 use super::{PayEpochError, epoch_folder, mark_name, owner_of};
 use crate::NodeError;
 use crate::payments::mark::Mark;
-use crate::payments::{AuthorityConfig, AuthorityConfigError, read_network_before};
+use crate::payments::{AuthorityConfig, AuthorityConfigError, read_network, read_network_before};
 use quorate_crypto::KeyFile;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::Network;
@@ -26,7 +26,8 @@ pub struct Begun {
 
 /// Begins the epoch of a change at a shard, with reports of the epoch that ended, each in a folder:
 /// of every shard a quorum's, or more (★). Writes what the shard inherits, and the mark that says
-/// that it locked nothing yet.
+/// that it locked nothing yet. An authority that is one only in the newest epoch beside the network
+/// file begins those before it too, one after the other, for what it inherits of them.
 ///
 /// # Errors
 /// When the change or a report does not hold, reports are too few, or it was begun before.
@@ -41,7 +42,10 @@ pub fn begin(
     let next = ended
         .succeed(change)
         .map_err(|source| NodeError::from(PayEpochError::Change { epoch, source }))?;
-    if next.committee().find(&keys.identity.public()).is_none() {
+    let is_of = |network: &Network| network.committee().find(&keys.identity.public()).is_some();
+    let votes = is_of(&next);
+    // Whoever comes later inherits of every epoch before.
+    if !votes && !is_of(&read_network(&config.network)?) {
         let (key, network) = (config.key.clone(), config.network.clone());
         return Err(AuthorityConfigError::NotAnAuthority { key, network }.into());
     }
@@ -59,9 +63,11 @@ pub fn begin(
     let owner = owner_of(&next, keys.identity.public(), config.shard);
     let before = DiskInheritance::open(&config.data_dir, &ended, &owner)?;
     let shards = count(&ended, &reports)?;
-    // Before the layer is whole, after which it does not begin again.
-    let of_shard = (mark_name(&next), config.shard);
-    Mark::beside(&config.key, of_shard, config.durability)?.begin_new()?;
+    if votes {
+        // Before the layer is whole, after which it does not begin again.
+        let of_shard = (mark_name(&next), config.shard);
+        Mark::beside(&config.key, of_shard, config.durability)?.begin_new()?;
+    }
     let sizes = LayerWriter::begin(&config.data_dir, epoch, &owner, &before)?.write(&shards)?;
     let (locked, admitted, contested) = (sizes.locked, sizes.admitted, sizes.contested);
     Ok(Begun { locked, admitted, contested })

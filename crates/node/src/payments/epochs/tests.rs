@@ -187,6 +187,46 @@ fn who_lost_everything_begins_under_no_key_of_before() {
     begin(&newcomer, &place.newcomer, &place.change, &folders).expect("it never voted");
 }
 
+/// The second disk that is lost is replaced like the first.
+#[test]
+fn a_newcomer_of_a_later_epoch_inherits_of_all_before() {
+    let place = Place::new();
+    let folders: Vec<PathBuf> = [1, 2, 3].map(|one| place.report(one, &[(tx(1), input(1))])).into();
+    let second = place.ended().succeed(&place.change).expect("signed");
+    let newcomer = KeyFile::from_seed(second.scheme().keys(), &[78; 32]);
+    let config = AuthorityConfig {
+        data_dir: place.folder.path().join("new"),
+        key: place.folder.path().join("new-key.toml"),
+        ..place.config(1)
+    };
+    let begin_second = || begin(&config, &newcomer, &place.change, &folders);
+    let error = begin_second().expect_err("nobody's");
+    assert!(
+        matches!(error, NodeError::Authority(AuthorityConfigError::NotAnAuthority { .. })),
+        "{error}"
+    );
+    let mut third = place.change.next.next_epoch(second.id());
+    let addresses = third.authorities[1].addresses.clone();
+    third.authorities[1] = AuthorityEntry::new(&newcomer.public(), addresses);
+    let mut change = Change::draft(third);
+    let present = [place.newcomer.clone(), place.identity(2), place.identity(3)];
+    for keys in present.iter().chain([&newcomer]) {
+        change.sign(&second, &keys.identity);
+    }
+    for change in [&place.change, &change] {
+        let beside = change_beside(&place.testnet.network, change.next.epoch);
+        write_change(&beside, change).expect("written");
+    }
+    begin_second().expect("for what it inherits");
+    let third = second.succeed(&change).expect("signed");
+    let owner = owner_of(&third, newcomer.identity.public(), 0);
+    let found = DiskInheritance::open(&config.data_dir, &third, &owner);
+    assert!(matches!(found, Err(PayEpochError::NotBegun { epoch: Epoch(3), .. })), "{found:?}");
+    let owner = owner_of(&second, newcomer.identity.public(), 0);
+    let inherited = DiskInheritance::open(&config.data_dir, &second, &owner).expect("begun");
+    assert_eq!(inherited.candidates(input(1)), Ok(vec![tx(1)]));
+}
+
 #[test]
 fn damage_is_not_taken_for_what_was_inherited() {
     let place = Place::new();
