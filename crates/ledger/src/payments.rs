@@ -4,7 +4,8 @@
 //!   step is ordered and again when it is executed; what a step comes to, the rules of
 //!   [`quorate_payments::release`] decide. The result is the coins that it decided.
 //! * **State**, in the [map](crate::map): the standing of each coin, what is known of each
-//!   transaction, each owner's quota, and what changed, as [`Ordered`] numbered from 0 without gaps.
+//!   transaction, each owner's quota, and what changed, as [`Ordered`] numbered from 0 without
+//!   gaps.
 //! * **Queries** are the key-value store's ([`kv::Query`](crate::kv::Query)): a key or a range,
 //!   with a proof. [`standing_query`] and [`ordered_query`] make them, [`read_standing`] and
 //!   [`read_ordered`] check the answers.
