@@ -6,6 +6,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{ReplicaId, Weights};
+use std::collections::BTreeSet;
 
 /// Coins whose release ended, each with its end.
 pub type Decided = Vec<(OutputId, Decision)>;
@@ -89,6 +90,7 @@ impl<'a, D: Docket> Releases<'a, D> {
             return Ok(Vec::new());
         }
         standing.owner = Some(owner);
+        self.drop_strangers(&mut standing, owner)?;
         self.docket.set_coin(coin, &standing)?;
         self.settle(vec![coin])
     }
@@ -138,7 +140,21 @@ impl<'a, D: Docket> Releases<'a, D> {
         self.settle(core.locks.clone()).map(Ok)
     }
 
-    /// Notes which coins a transaction takes, at each of them.
+    /// Forgets claims of whoever does not own the coin: none can be certified, and a liar may have
+    /// reported many.
+    fn drop_strangers(&self, standing: &mut Standing, owner: IdentityKey) -> Result<(), D::Error> {
+        if mutants::active(Mutant::PayReleaseToAnybody) {
+            return Ok(());
+        }
+        for tx in std::mem::take(&mut standing.claims) {
+            if self.docket.transaction(tx)?.is_none_or(|known| known.payer == owner) {
+                standing.claims.insert(tx);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes which coins a transaction takes, at each of them that may be its payer's.
     fn learn(&mut self, core: &Core, certified: bool) -> Result<(), D::Error> {
         let before = self.docket.transaction(core.id)?;
         let certified = certified || before.is_some_and(|known| known.certified);
@@ -146,7 +162,9 @@ impl<'a, D: Docket> Releases<'a, D> {
         self.docket.set_transaction(core.id, &known)?;
         for lock in &core.locks {
             let mut standing = self.docket.coin(*lock)?;
-            if standing.claims.insert(core.id) {
+            let is_theirs = standing.owner.is_none_or(|owner| owner == core.payer)
+                || mutants::active(Mutant::PayReleaseToAnybody);
+            if is_theirs && standing.claims.insert(core.id) {
                 self.docket.set_coin(*lock, &standing)?;
             }
         }
@@ -154,10 +172,11 @@ impl<'a, D: Docket> Releases<'a, D> {
     }
 
     /// Ends the release of every coin in `agenda`, and of those that follow from it, where the
-    /// rules allow.
-    fn settle(&mut self, mut agenda: Vec<OutputId>) -> Result<Decided, D::Error> {
+    /// rules allow. Each waits there once, whatever names it.
+    fn settle(&mut self, agenda: impl IntoIterator<Item = OutputId>) -> Result<Decided, D::Error> {
+        let mut agenda: BTreeSet<OutputId> = agenda.into_iter().collect();
         let mut decided = Vec::new();
-        while let Some(coin) = agenda.pop() {
+        while let Some(coin) = agenda.pop_first() {
             let Some(decision) = self.decision(coin)? else { continue };
             for taken in self.taken_by(decision, coin)? {
                 let mut standing = self.docket.coin(taken)?;
@@ -192,7 +211,7 @@ impl<'a, D: Docket> Releases<'a, D> {
 
     /// Transactions that take the coin and are possible; `None` before enough have reported.
     fn rivals(&self, coin: OutputId, standing: &Standing) -> Result<Option<Vec<TxId>>, D::Error> {
-        if !standing.is_frozen() || standing.reported(self.weights) < self.weights.honest() {
+        if !self.is_heard(standing) {
             return Ok(None);
         }
         let mut rivals = Vec::new();
@@ -210,17 +229,31 @@ impl<'a, D: Docket> Releases<'a, D> {
 
     /// Tells whether a transaction is all that is possible at each of its coins (★).
     fn is_alone(&self, tx: TxId) -> Result<bool, D::Error> {
-        if mutants::active(Mutant::PayReleaseOneInput) {
+        let unasked = [Mutant::PayReleaseOneInput, Mutant::PayReleaseMostReported];
+        if unasked.into_iter().any(mutants::active) {
             return Ok(true);
         }
         let Some(known) = self.docket.transaction(tx)? else { return Ok(false) };
+        if !self.is_possible(tx, known.locks[0])? {
+            return Ok(false);
+        }
         for lock in &known.locks {
             let standing = self.docket.coin(*lock)?;
-            if self.rivals(*lock, &standing)?.as_deref() != Some(&[tx]) {
+            if !self.is_heard(&standing) {
                 return Ok(false);
+            }
+            for rival in standing.claims.iter().filter(|rival| **rival != tx) {
+                if self.is_possible(*rival, *lock)? {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
+    }
+
+    /// Tells whether a coin is frozen, and enough have reported it.
+    fn is_heard(&self, standing: &Standing) -> bool {
+        standing.is_frozen() && standing.reported(self.weights) >= self.weights.honest()
     }
 
     /// Tells whether a transaction that takes `coin` may be certified, for all that is known (★):
@@ -228,8 +261,9 @@ impl<'a, D: Docket> Releases<'a, D> {
     fn is_possible(&self, tx: TxId, coin: OutputId) -> Result<bool, D::Error> {
         let known = self.docket.transaction(tx)?;
         let payer = known.as_ref().map(|known| known.payer);
-        let locks = known.map_or_else(|| vec![coin], |known| known.locks);
-        for lock in locks {
+        let others = known.into_iter().flat_map(|known| known.locks);
+        // This coin first: of most that are ruled out it says so, and nothing else is read.
+        for lock in std::iter::once(coin).chain(others.filter(|lock| *lock != coin)) {
             let standing = self.docket.coin(lock)?;
             let is_theirs = mutants::active(Mutant::PayReleaseToAnybody)
                 || payer.is_none_or(|payer| standing.owner == Some(payer));

@@ -1,9 +1,11 @@
 //! Steps in every form that is refused, and what single rules come to.
 
 use super::Scene;
-use crate::release::{Decision, Docket, Freeze, Held, ReleaseStep, Report, Standing, StepError};
+use crate::release::{
+    Decision, Docket, Freeze, Held, Known, MemoryDocket, ReleaseStep, Report, Standing, StepError,
+};
 use crate::testing::{ALICE, BOB, MALLORY, replica, secret};
-use crate::{AuthorityEvent, Coin, Core, Equivocation, OutputId, Verdict};
+use crate::{AuthorityEvent, Coin, Core, Equivocation, OutputId, TxId, Verdict};
 use crate::{release::Cause, release::Releases};
 use quorate_crypto::Signature;
 use quorate_types::Weights;
@@ -210,4 +212,72 @@ fn decisions_have_words() {
     let tx = scene.core(&scene.spend(&[0], BOB)).id;
     assert_eq!(Decision::Refund.to_string(), "it goes back to its owner");
     assert_eq!(Decision::Spend(tx).to_string(), format!("it goes to transaction {tx}"));
+}
+
+/// A docket that counts how often it is read.
+#[derive(Default)]
+struct CountingDocket {
+    kept: MemoryDocket,
+    reads: std::cell::Cell<u64>,
+}
+
+impl Docket for CountingDocket {
+    type Error = std::convert::Infallible;
+
+    fn coin(&self, coin: OutputId) -> Result<Standing, Self::Error> {
+        self.reads.set(self.reads.get() + 1);
+        self.kept.coin(coin)
+    }
+
+    fn set_coin(&mut self, coin: OutputId, standing: &Standing) -> Result<(), Self::Error> {
+        self.kept.set_coin(coin, standing)
+    }
+
+    fn transaction(&self, tx: TxId) -> Result<Option<Known>, Self::Error> {
+        self.reads.set(self.reads.get() + 1);
+        self.kept.transaction(tx)
+    }
+
+    fn set_transaction(&mut self, tx: TxId, known: &Known) -> Result<(), Self::Error> {
+        self.kept.set_transaction(tx, known)
+    }
+}
+
+/// A transaction of as many coins as may be, which another one takes the last of: every replica
+/// executes each report of every authority.
+#[test]
+fn a_report_costs_no_more_than_its_transaction_is_long() {
+    let weights = Weights::equal(4);
+    let most = u16::try_from(Freeze::COINS_MAX).expect("few");
+    let scene = Scene::new();
+    let core = |index: u16, locks: &[OutputId]| Core {
+        id: TxId(quorate_crypto::hash(&index.to_le_bytes())),
+        locks: locks.to_vec(),
+        ..scene.core(&scene.spend(&[0], BOB))
+    };
+    let coins: Vec<OutputId> = invented(&scene, most).iter().map(|coin| coin.id).collect();
+    let (whole, last) = (core(1, &coins), core(2, &coins[coins.len() - 1..]));
+    let mut docket = CountingDocket::default();
+    let mut releases = Releases::new(&mut docket, &weights);
+    for coin in &coins {
+        let Ok(_) = releases.freeze(*coin, secret(MALLORY).public());
+    }
+    let mut costliest = 0;
+    for (from, at_last) in [(0, &whole), (1, &whole), (2, &last), (3, &last)] {
+        for coin in &coins {
+            let is_last = Some(coin) == coins.last();
+            let held = if is_last || from < 2 {
+                Held::For(if is_last { at_last.clone() } else { whole.clone() })
+            } else {
+                Held::Free
+            };
+            let before = docket.reads.get();
+            let mut releases = Releases::new(&mut docket, &weights);
+            let Ok(counted) = releases.report(replica(from), *coin, &held);
+            assert_eq!(counted, Ok(vec![]), "two stay possible at the last coin");
+            costliest = costliest.max(docket.reads.get() - before);
+        }
+    }
+    let coins = u64::from(most);
+    assert!(costliest <= 5 * coins * coins, "a report read {costliest} times");
 }
