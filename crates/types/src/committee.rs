@@ -304,6 +304,20 @@ impl Committee {
         Self::load_begun(file, hand_over, cache)
     }
 
+    /// Loads as [`Committee::load`] does the committee file that is in force after a hand-over, of
+    /// which it knows as little as [`Committee::load_simulated_after`].
+    ///
+    /// # Errors
+    /// The first thing wrong with the file.
+    pub fn load_after(
+        file: &CommitteeFile,
+        hand_over: &HandOver,
+        cache: KeyCache,
+    ) -> Result<Self, CommitteeError> {
+        refuse_forgeable(file)?;
+        Self::load_simulated_after(file, hand_over, cache)
+    }
+
     /// Loads the committee file that is in force after a hand-over by this committee, if it is of
     /// this network and of the epoch after this one. The simulator's scheme is taken from a
     /// committee that has it itself, and from no other. The hand-over's own signatures are not
@@ -318,10 +332,11 @@ impl Committee {
         cache: KeyCache,
     ) -> Result<Self, CommitteeError> {
         self.check_next(file)?;
-        if self.scheme_kind().to_string() != FORGEABLE_SCHEME {
-            refuse_forgeable(file)?;
+        if self.scheme_kind().to_string() == FORGEABLE_SCHEME {
+            Self::load_simulated_after(file, hand_over, cache)
+        } else {
+            Self::load_after(file, hand_over, cache)
         }
-        Self::load_simulated_after(file, hand_over, cache)
     }
 
     /// Checks that a file is of this committee's network and of the epoch after its own.

@@ -3,7 +3,7 @@
 use super::{Network, NetworkError, NetworkFile};
 use crate::change::{Change, ChangeError};
 use quorate_crypto::{Digest, KeyCache, hash_parts};
-use quorate_types::{BlockId, Committee, CommitteeError, Height, sign};
+use quorate_types::{BlockId, Committee, Height, sign};
 use std::sync::Arc;
 
 impl Network {
@@ -29,8 +29,8 @@ impl Network {
         }
         let committee = file.committee();
         let begun = self.hand_over(file.digest(), committee.digest());
-        let committee = Committee::load_simulated_after(&committee, &begun, KeyCache::On)
-            .map_err(|error: CommitteeError| NetworkError::from(error))?;
+        let committee =
+            Committee::load_after(&committee, &begun, KeyCache::On).map_err(NetworkError::from)?;
         let epochs = |epoch, own| self.epochs.next(epoch, own);
         let next = Self::with_committee(file, Arc::new(committee), epochs)?;
         let is_same = (&next.name, next.shards, next.issuer, &next.genesis)
