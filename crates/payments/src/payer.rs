@@ -262,12 +262,12 @@ impl Payer {
             let reason = payment.invalid.values().next().expect("some refused").clone();
             return self.end(tx, PaymentOutcome::Refused(reason));
         }
-        let locked = payment.locked.iter().copied();
-        let locked = committee.weight_of(&Bitmap::from_indices(committee.size(), locked));
-        let left = committee.weights().total() - locked;
         if payment.is_due {
             return;
         }
+        let locked = payment.locked.iter().copied();
+        let locked = committee.weight_of(&Bitmap::from_indices(committee.size(), locked));
+        let left = committee.weights().total() - locked;
         // Without a proof some may lie; so many as a quorum do not.
         if payment.proof.is_some() && left < committee.quorum() || locked >= committee.quorum() {
             let proof = payment.proof.clone();

@@ -430,9 +430,7 @@ impl Core {
             && name(network.id(), self.payer, tx.sources(), self.outputs) == self.id
             && self.payer.verify(&owner_statement(network, self.id), &self.signature).is_ok()
     }
-}
 
-impl Core {
     /// Returns `true` if `payer` signed a transaction of this name that takes the coin.
     #[must_use]
     pub fn is_of(&self, network: &Network, payer: IdentityKey, tx: TxId, coin: OutputId) -> bool {

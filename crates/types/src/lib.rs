@@ -57,7 +57,7 @@ pub use service::{Operation, Outcome, Service, put_in_force};
 pub use sign::{Kind, Scope};
 pub use signed_hand_over::SignedHandOver;
 pub use snapshot::Manifest;
-pub use trusting_period::TrustingPeriod;
+pub use trusting_period::{DAY_MS, TrustingPeriod};
 pub use verified::{Peer, Rejected, Verified, Verify};
 pub use versions::{LacksVersion, Versions};
 pub use voucher::Voucher;

@@ -7,7 +7,7 @@
 use quorate_crypto::mutants::{self, Mutant};
 
 /// Milliseconds of a day.
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+pub const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Time for which members are trusted after the last moment at which their epoch is known to have
 /// been in force.

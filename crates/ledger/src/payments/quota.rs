@@ -2,6 +2,7 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::DAY_MS;
 
 /// Most coins of one owner that are under release at once.
 pub const UNDECIDED_MAX: u32 = 256;
@@ -9,11 +10,9 @@ pub const UNDECIDED_MAX: u32 = 256;
 /// Most coins of one owner that are frozen within a day of the blocks' clock.
 pub const DAILY_MAX: u32 = 1_024;
 
-const DAY_S: u64 = 86_400;
-
 /// Day of a block, counted from the Unix epoch.
 pub(super) fn day(proposed_at_ms: u64) -> u64 {
-    proposed_at_ms / 1_000 / DAY_S
+    proposed_at_ms / DAY_MS
 }
 
 /// Coins of one owner that count against its bounds.

@@ -65,7 +65,7 @@ pub enum PayEpochError {
     },
     /// Two reports of one authority.
     #[error(
-        "there are two reports of authority {authority} for shard {shard}: use the one that the committee ordered first"
+        "there are two reports of authority {authority} for shard {shard}: an honest one writes one. Use the one whose root the other operators have"
     )]
     Twice {
         /// Index of the authority.

@@ -45,14 +45,11 @@ impl<E, I: Iterator<Item = Result<LockEntry, E>>> Claims<I> {
                 None => inputs.push((taken, *weight)),
             }
         }
-        let is_one = |taken: &[OutputId]| (1..=INPUTS_MAX).contains(&taken.len());
+        let is_one = |taken: &[OutputId]| (1..=Transaction::INPUTS_MAX).contains(&taken.len());
         inputs.retain(|(taken, _)| is_one(taken));
         Ok(Some(Claimed { tx, inputs }))
     }
 }
-
-/// Most entries of one transaction: its inputs, and the mark that a release gave it.
-const INPUTS_MAX: usize = Transaction::INPUTS_MAX + 1;
 
 fn first<E>(report: &mut Peekable<impl Iterator<Item = Result<LockEntry, E>>>) -> Option<TxId> {
     report.peek()?.as_ref().ok().map(|(tx, _)| *tx)
@@ -66,7 +63,7 @@ fn take<E>(
     let mut inputs = Vec::new();
     let is_here = |entry: &Result<LockEntry, E>| matches!(entry, Ok((found, _)) if *found == tx);
     while let Some(Ok((_, input))) = report.next_if(is_here) {
-        if inputs.len() <= INPUTS_MAX {
+        if inputs.len() <= Transaction::INPUTS_MAX {
             inputs.push(input);
         }
     }
