@@ -71,7 +71,7 @@ pub use payment::{Order, Payment, PaymentState, Purpose};
 pub use payment_files::{Evidence, PaymentFileError, PaymentReceipt, PaymentRequest};
 pub use recovery::Recovery;
 pub use regain::Regained;
-pub use release::{CoinRelease, CoinReleaseView, ReleaseReportView};
+pub use release::{CoinRelease, CoinReleaseView, ReleaseReportView, Released};
 pub use request::{Request, RequestId, RequestPayment, RequestState, RequestTerms};
 pub use requests::{OPEN_REQUESTS_MAX, REQUEST_MEMO_BYTES_MAX, REQUEST_TIME_MAX};
 pub use service::{Authorities, PaymentService, PendingOutcome, PendingReply};

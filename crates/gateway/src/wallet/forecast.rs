@@ -49,8 +49,9 @@ impl Wallet {
         }
     }
 
-    /// Tells whether only a release can free coins of a payment that lost, and may: no other
-    /// transaction over them can get a quorum any more, and not all stay locked for ever.
+    /// Tells whether only a release can free coins of a payment that lost, and may: a quorum
+    /// answered of each, no other transaction over them can get a quorum any more, and not all stay
+    /// locked for ever.
     pub(super) fn is_release_due(&self, lost: TxId, forecast: &[CoinRelease]) -> bool {
         let weights = self.network.committee().weights();
         let can_win = |standing: &Standing, tx: TxId| {
@@ -60,6 +61,9 @@ impl Wallet {
         };
         let is_won =
             |one: &CoinRelease| one.standing.claims.iter().any(|tx| can_win(&one.standing, *tx));
-        !forecast.iter().any(is_won) && forecast.iter().any(|one| !one.standing.is_stuck(weights))
+        let is_heard = |one: &CoinRelease| one.standing.reported(weights) >= weights.quorum();
+        forecast.iter().all(is_heard)
+            && !forecast.iter().any(is_won)
+            && forecast.iter().any(|one| !one.standing.is_stuck(weights))
     }
 }

@@ -14,15 +14,25 @@
 use super::held::{Held, Hold, Release};
 use super::record::Record;
 use super::{Order, Payment, PaymentState, Purpose, Wallet, WalletError};
+use quorate_ledger::payments::STEP_BYTES_MAX;
 use quorate_node::unix_ms;
 use quorate_payments::release::{Decision, Freeze, ReleaseStep, Standing};
-use quorate_payments::{Coin, OutputId, RecordContent, Transaction, TxId, WalletRecord};
+use quorate_payments::{Coin, CoreKind, OutputId, RecordContent, Transaction, TxId, WalletRecord};
 use quorate_types::Weights;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Coins of one step, whose certificates may be large.
-const COINS_OF_STEP_MAX: usize = 8;
+/// Bytes of one step's coins, whose certificates may be large; the rest is its owner's signature.
+const COIN_BYTES_OF_STEP_MAX: usize = STEP_BYTES_MAX - 256;
+
+/// What asking for a release came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// The payment is final, and the committee was shown its certificate.
+    Certified,
+    /// How each coin stands; none where nothing is left to be decided.
+    Coins(Vec<CoinRelease>),
+}
 
 /// A locked coin and its release: as the committee has it, or as it would end by what authorities
 /// say now.
@@ -161,14 +171,25 @@ impl Wallet {
         self.write(Record::ReleaseAsked { coins, at_ms: unix_ms() })
     }
 
-    /// Steps that ask for the release of coins.
+    /// Steps that ask for the release of coins: as many at once as a step has room for.
     pub(super) fn freezes(&self, coins: &[OutputId]) -> Vec<ReleaseStep> {
-        let held = coins.iter().filter_map(|id| self.state.coins.get(id));
-        let coins: Vec<Coin> = held.map(|held| held.coin.clone()).collect();
-        let freeze = |coins: &[Coin]| {
-            ReleaseStep::Freeze(Freeze::by_owner(&self.network, &self.secret, coins.to_vec()))
-        };
-        coins.chunks(COINS_OF_STEP_MAX).map(freeze).collect()
+        let mut steps: Vec<Vec<Coin>> = Vec::new();
+        let mut left = 0;
+        for held in coins.iter().filter_map(|id| self.state.coins.get(id)) {
+            let bytes = borsh::to_vec(&held.coin).expect("encoding into memory cannot fail").len();
+            match steps.last_mut() {
+                Some(last) if bytes <= left && last.len() < Freeze::COINS_MAX => {
+                    last.push(held.coin.clone());
+                    left -= bytes;
+                }
+                _ => {
+                    steps.push(vec![held.coin.clone()]);
+                    left = COIN_BYTES_OF_STEP_MAX.saturating_sub(bytes);
+                }
+            }
+        }
+        let freeze = |coins| Freeze::by_owner(&self.network, &self.secret, coins);
+        steps.into_iter().map(|coins| ReleaseStep::Freeze(freeze(coins))).collect()
     }
 
     /// Takes in how coins stand, as the committee's state proves it: releases that somebody began,
@@ -227,13 +248,14 @@ impl Wallet {
         self.take_records(found).map(drop)
     }
 
-    /// Step that shows the committee that a payment is final; `None` where it is not.
-    pub(super) fn certified_step(&self, tx: TxId) -> Option<ReleaseStep> {
+    /// Step that shows the committee that a payment is final, with the coins that it took; `None`
+    /// where it is not, and of a refund, which the committee decided.
+    pub(super) fn certified_step(&self, tx: TxId) -> Option<(Vec<OutputId>, ReleaseStep)> {
         let payment = self.state.payment(tx)?;
         let PaymentState::Certified { certificate, .. } = &payment.state else { return None };
-        let (core, certificate) =
-            (payment.transaction.core(self.network.id()), (**certificate).clone());
-        Some(ReleaseStep::Certified { core, certificate })
+        let core = payment.transaction.core(self.network.id());
+        let coins = (core.kind != CoreKind::Refund).then(|| core.locks.clone())?;
+        Some((coins, ReleaseStep::Certified { core, certificate: (**certificate).clone() }))
     }
 }
 

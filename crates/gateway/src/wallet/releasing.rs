@@ -2,11 +2,12 @@
 //! for what is decided.
 
 use super::ordering::{OrderingError, PendingAnswer, ReleaseOrdering};
-use super::release::CoinRelease;
+use super::release::{CoinRelease, Released};
 use super::{Payment, PaymentService, PaymentState, Wallet, WalletError};
-use quorate_payments::release::ReleaseStep;
+use quorate_payments::release::{ReleaseStep, Standing};
 use quorate_payments::{CoinStatus, OutputId, REQUEST_ITEMS_MAX, TxId};
 use quorate_types::ReplicaId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -51,9 +52,10 @@ impl PaymentService {
 
     /// Asks for the release of locked coins, of one transaction alone where it is named, and waits
     /// for what is decided and for what follows, as long as `within`. Asked again, it goes on.
-    /// Returns how each coin stands then, as the committee has it. For a coin of which the answers
-    /// say that it stays locked for ever nothing is asked: it would take up the owner's share of
-    /// releases for ever. Of a payment that is certified, the committee is shown the certificate.
+    /// `tell` hears the [forecast](PaymentService::forecast) before. Returns how each coin stands
+    /// then, as the committee has it. For a coin of which the answers say that it stays locked for
+    /// ever nothing is asked: it would take up the owner's share of releases for ever. Of a payment
+    /// that is certified, the committee is shown the certificate, if somebody has its coins frozen.
     ///
     /// # Errors
     /// [`WalletError::NoCommittee`], [`WalletError::NothingLocked`], and
@@ -62,14 +64,15 @@ impl PaymentService {
         self: &Arc<Self>,
         of: Option<TxId>,
         within: Duration,
-    ) -> Result<Vec<CoinRelease>, WalletError> {
+        tell: impl FnOnce(&[CoinRelease]),
+    ) -> Result<Released, WalletError> {
         let deadline = Instant::now() + within;
-        self.recover(within).await?;
-        if self.show_certificate(of, deadline).await? {
-            return Ok(Vec::new());
-        }
         let forecast = self.forecast(of, within).await?;
-        self.release_as(of, forecast, deadline).await
+        tell(&forecast);
+        if self.show_certificate(of, deadline).await? {
+            return Ok(Released::Certified);
+        }
+        self.release_as(of, forecast, deadline).await.map(Released::Coins)
     }
 
     /// The rest of a release, with a forecast.
@@ -186,18 +189,22 @@ impl PaymentService {
     }
 
     /// Ends the release that somebody began of a payment's coins, by its certificate. `false`
-    /// where there is none.
+    /// where there is none, or none of them is open.
     async fn show_certificate(
         self: &Arc<Self>,
         of: Option<TxId>,
         deadline: Instant,
     ) -> Result<bool, WalletError> {
         let Some(tx) = of else { return Ok(false) };
-        let step = self.with_blocking(move |wallet| wallet.certified_step(tx)).await;
-        match step {
-            Some(step) => self.order(step, deadline).await.map(|()| true),
-            None => Ok(false),
+        let certified = self.with_blocking(move |wallet| wallet.certified_step(tx)).await;
+        let Some((coins, step)) = certified else { return Ok(false) };
+        for coin in coins {
+            let standing = self.standing(coin, deadline).await?;
+            if standing.is_frozen() && standing.decision.is_none() {
+                return self.order(step, deadline).await.map(|()| true);
+            }
         }
+        Ok(false)
     }
 
     async fn order(&self, step: ReleaseStep, deadline: Instant) -> Result<(), WalletError> {
@@ -235,24 +242,49 @@ impl PaymentService {
         }
         let network = self.network();
         let weights = network.committee().weights();
+        // Coins that the committee refused to freeze, which keep no other waiting.
+        let mut refused: BTreeMap<OutputId, OrderingError> = BTreeMap::new();
         loop {
             coins = self.read(coins, deadline).await?;
             let known = coins.clone();
             self.with_blocking(move |wallet| wallet.take_standings(&known)).await?;
             let is_over = |one: &CoinRelease| {
-                one.standing.decision.is_some() || one.standing.is_stuck(weights)
+                one.standing.decision.is_some()
+                    || one.standing.is_stuck(weights)
+                    || refused.contains_key(&one.coin)
             };
             if coins.iter().all(is_over) || deadline <= Instant::now() {
-                return Ok(coins);
+                return refused.into_values().next().map_or(Ok(coins), |one| Err(one.into()));
             }
-            let free = coins.iter().filter(|one| !one.standing.is_frozen());
+            let free = coins.iter().filter(|one| !one.standing.is_frozen() && !is_over(one));
             let free: Vec<OutputId> = free.map(|one| one.coin).collect();
-            let steps = self.with_blocking(move |wallet| wallet.freezes(&free)).await;
-            for step in steps {
-                self.order(step, deadline).await?;
-            }
+            refused.extend(self.freeze(free, deadline).await?);
             sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Has coins frozen. Returns those that the committee refuses, each alone.
+    async fn freeze(
+        &self,
+        coins: Vec<OutputId>,
+        deadline: Instant,
+    ) -> Result<Vec<(OutputId, OrderingError)>, WalletError> {
+        let mut steps = self.with(|wallet| wallet.freezes(&coins));
+        let mut refused = Vec::new();
+        while let Some(step) = steps.pop() {
+            let coins = frozen_by(&step);
+            match (self.order(step, deadline).await, &coins[..]) {
+                (Err(WalletError::Release(against @ OrderingError::Refused(_))), [coin]) => {
+                    refused.push((*coin, against));
+                }
+                (Err(WalletError::Release(OrderingError::Refused(_))), several) => {
+                    let alone = |coin| self.with(|wallet| wallet.freezes(&[coin]));
+                    steps.extend(several.iter().copied().flat_map(alone));
+                }
+                (ordered, _) => ordered?,
+            }
+        }
+        Ok(refused)
     }
 
     /// The same coins, as the committee has them.
@@ -262,11 +294,13 @@ impl PaymentService {
         deadline: Instant,
     ) -> Result<Vec<CoinRelease>, WalletError> {
         for release in &mut coins {
-            let coin = release.coin;
-            release.standing =
-                self.ask_committee(deadline, |ordering| ordering.standing(coin)).await?;
+            release.standing = self.standing(release.coin, deadline).await?;
         }
         Ok(coins)
+    }
+
+    async fn standing(&self, coin: OutputId, deadline: Instant) -> Result<Standing, WalletError> {
+        self.ask_committee(deadline, |ordering| ordering.standing(coin)).await
     }
 
     /// Carries out what was decided: refunds are made and sent, and transactions sent again that
@@ -284,5 +318,13 @@ impl PaymentService {
             self.settle(payment, left).await?;
         }
         self.ask_states(deadline).await
+    }
+}
+
+/// Coins that a step freezes.
+fn frozen_by(step: &ReleaseStep) -> Vec<OutputId> {
+    match step {
+        ReleaseStep::Freeze(freeze) => freeze.coins.iter().map(|coin| coin.id).collect(),
+        ReleaseStep::Report(_) | ReleaseStep::Certified { .. } => Vec::new(),
     }
 }

@@ -7,7 +7,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use quorate_crypto::Digest;
-use quorate_gateway::wallet::{Balance, CoinReleaseView, Wallet};
+use quorate_gateway::wallet::{Balance, CoinRelease, CoinReleaseView, Released, Wallet};
 use quorate_payments::TxId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -49,6 +49,8 @@ struct Report {
     forecast: Vec<CoinReleaseView>,
     /// How it stands now.
     released: Vec<CoinReleaseView>,
+    /// True if the payment is final, and the committee was shown its certificate.
+    certified: bool,
     balance: Balance,
 }
 
@@ -66,7 +68,7 @@ impl Release {
         } else {
             let words = report.released.iter().map(|one| describe(one, END));
             let is_none = report.released.is_empty() && !is_open;
-            let none = is_none.then(|| self.nothing().to_owned());
+            let none = is_none.then(|| self.nothing(report.certified).to_owned());
             let words: Vec<String> = none.into_iter().chain(words).chain(lines).collect();
             output::line(&words.join("\n"));
         }
@@ -85,9 +87,10 @@ impl Release {
         Ok(())
     }
 
-    fn nothing(&self) -> &'static str {
+    fn nothing(&self, certified: bool) -> &'static str {
         match self.payment {
-            Some(_) => "it is final, and the committee was shown so",
+            _ if certified => "it is final, and the committee was shown so",
+            Some(_) => "nothing of it is left to be decided",
             None => "no coin is known to be locked",
         }
     }
@@ -97,19 +100,25 @@ impl Release {
         let weights = network.committee().weights();
         let service = self.online.connect(wallet)?;
         let within = self.online.within();
-        let forecast = service.forecast(self.payment, within).await.map_err(explain)?;
-        let forecast: Vec<_> = forecast.iter().map(|one| one.view(weights)).collect();
-        if !self.online.json {
-            forecast.iter().for_each(|one| output::line(&describe(one, FORECAST)));
-        }
-        let released = service.release(self.payment, within).await.map_err(explain)?;
+        let mut forecast = Vec::new();
+        let tell = |coins: &[CoinRelease]| {
+            forecast.extend(coins.iter().map(|one| one.view(weights)));
+            if !self.online.json {
+                forecast.iter().for_each(|one| output::line(&describe(one, FORECAST)));
+            }
+        };
+        let released = service.release(self.payment, within, tell).await.map_err(explain)?;
+        let (certified, released) = match released {
+            Released::Certified => (true, Vec::new()),
+            Released::Coins(coins) => (false, coins),
+        };
         let released = released.iter().map(|one| one.view(weights)).collect();
         let look = |wallet: &mut Wallet| {
             let lines = describe_balance(wallet);
             (wallet.balance(), lines, wallet.is_release_under_way())
         };
         let (balance, lines, is_open) = service.with(look);
-        Ok((Report { forecast, released, balance }, lines, is_open))
+        Ok((Report { forecast, released, certified, balance }, lines, is_open))
     }
 }
 

@@ -2,7 +2,7 @@
 //! machines.
 
 use super::*;
-use crate::wallet::{CoinRelease, HistoryLine, OrderingError, ReleaseOrdering};
+use crate::wallet::{CoinRelease, HistoryLine, OrderingError, ReleaseOrdering, Released};
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_payments::release::{Decision, Standing};
 use quorate_payments::{OutputId, PaymentOutcome};
@@ -96,7 +96,19 @@ impl Place {
 }
 
 async fn release(service: &Arc<PaymentService>, of: Option<TxId>) -> Vec<CoinRelease> {
-    service.release(of, TIMEOUT).await.expect("answered")
+    release_within(service, of, TIMEOUT).await.expect("answered")
+}
+
+/// How coins stand; none where a certificate was shown.
+async fn release_within(
+    service: &Arc<PaymentService>,
+    of: Option<TxId>,
+    within: Duration,
+) -> Result<Vec<CoinRelease>, WalletError> {
+    Ok(match service.release(of, within, |_| {}).await? {
+        Released::Certified => Vec::new(),
+        Released::Coins(coins) => coins,
+    })
 }
 
 fn is_whole(service: &Arc<PaymentService>) {
@@ -213,7 +225,7 @@ async fn a_certificate_ends_the_release_that_a_copy_asked_for() {
     split.lose(1);
     split.place.authorities.deafen(&[2]);
     let (copy, [paid, lost]) = (split.service(1), [split.payments[0], split.payments[1]]);
-    let waited = copy.release(Some(lost), Duration::from_secs(1)).await.expect("answered");
+    let waited = release_within(&copy, Some(lost), Duration::from_secs(1)).await.expect("answered");
     assert_eq!(
         waited[0].standing.decision, None,
         "one that is locked for what was paid is unheard"
@@ -333,7 +345,7 @@ async fn a_coin_of_an_unknown_transaction_comes_back() {
     assert_eq!(service.with(|wallet| wallet.stuck()), BTreeMap::from([(lost.id, 100)]));
     release(&service, Some(lost.id)).await;
     is_whole(&service);
-    let nothing = service.release(Some(lost.id), TIMEOUT).await.expect_err("it came back");
+    let nothing = release_within(&service, Some(lost.id), TIMEOUT).await.expect_err("it came back");
     assert!(matches!(nothing, WalletError::NothingLocked(tx) if tx == lost.id), "{nothing}");
 }
 
@@ -342,7 +354,7 @@ async fn a_release_that_the_committee_did_not_answer_is_kept_and_followed() {
     let mut split = Split::lost();
     split.place.authorities.silence_committee(true);
     let (service, lost) = (split.service(0), split.payments[0]);
-    let silent = service.release(Some(lost), SHORT).await.expect_err("nobody answers");
+    let silent = release_within(&service, Some(lost), SHORT).await.expect_err("nobody answers");
     assert!(matches!(silent, WalletError::Release(OrderingError::Unanswered(_))), "{silent}");
     assert_eq!(service.with(|wallet| wallet.balance().releasing), 100);
     assert_eq!(name_of(&service, lost), "releasing");
@@ -356,7 +368,7 @@ async fn without_a_committee_nothing_is_asked_for() {
     let mut split = Split::lost();
     let wallet = split.wallets.remove(0);
     let service = PaymentService::new(wallet, Arc::clone(&split.place.authorities) as _, None);
-    let refused = service.release(None, TIMEOUT).await.expect_err("none is known");
+    let refused = release_within(&service, None, TIMEOUT).await.expect_err("none is known");
     assert!(matches!(refused, WalletError::NoCommittee), "{refused}");
     service.follow_releases(TIMEOUT).await.expect("nothing to do");
     assert_eq!(
@@ -412,4 +424,46 @@ fn a_refund_is_made_once_it_is_decided() {
 #[test]
 fn a_wallet_that_signs_a_refund_which_nobody_decided_is_noticed() {
     assert_noticed(Mutant::PayRefundUndecided, only_what_was_decided_is_signed);
+}
+
+/// Of a payment that is final, nothing is asked where nobody has its coins frozen; that is no
+/// refusal of the committee's.
+#[tokio::test]
+async fn a_final_payment_over_nothing_frozen_has_nothing_to_release() {
+    let mut split = Split::new(4, &[&[0, 1, 2], &[3]]);
+    let (anne, paid) = (split.service(0), split.payments[0]);
+    let nothing = release_within(&anne, Some(paid), TIMEOUT).await.expect_err("it is final");
+    assert!(matches!(nothing, WalletError::NothingLocked(tx) if tx == paid), "{nothing}");
+    assert!(!split.standing().is_frozen());
+}
+
+/// Authorities that do not answer are no reason to ask for a release.
+#[tokio::test]
+async fn without_a_quorums_answers_no_release_is_due() {
+    let mut split = Split::lost();
+    let (service, lost) = (split.service(0), split.payments[0]);
+    let forecast = service.forecast(Some(lost), TIMEOUT).await.expect("answered");
+    assert!(service.with(|wallet| wallet.is_release_due(lost, &forecast)));
+    let silent: Vec<CoinRelease> = forecast
+        .iter()
+        .map(|one| CoinRelease { standing: Standing::default(), ..one.clone() })
+        .collect();
+    assert!(!service.with(|wallet| wallet.is_release_due(lost, &silent)));
+}
+
+/// What the committee refuses keeps nothing else waiting.
+#[tokio::test]
+async fn a_refused_coin_keeps_no_other_waiting() {
+    let mut split = Split::lost();
+    let (service, coin) = (split.service(0), split.coin());
+    let foreign = OutputId { index: coin.index + 1, ..coin };
+    let invent = |wallet: &mut Wallet| {
+        let mut held = wallet.state.coins[&coin].clone();
+        held.coin.id = foreign;
+        wallet.state.coins.insert(foreign, held);
+    };
+    service.with(invent);
+    let refused = release_within(&service, None, SHORT).await.expect_err("of one");
+    assert!(matches!(refused, WalletError::Release(OrderingError::Refused(_))), "{refused}");
+    assert_eq!(split.standing().decision, Some(Decision::Refund), "the other is decided");
 }
