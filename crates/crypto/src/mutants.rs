@@ -457,6 +457,8 @@ pub enum Mutant {
     PayChangeByAnybody,
     /// Payments: a report of an ended epoch need not be signed by its authority.
     PayCloseForAnybody,
+    /// Payments: a shard that was closed for one change reports for another too.
+    PayCloseTwice,
     /// Payments: an authority of which nothing is left begins the next epoch under its key.
     PayBeginForgotten,
     /// Payments: what releases decided is not told at the end of an epoch.

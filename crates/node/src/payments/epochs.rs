@@ -21,7 +21,7 @@ pub use close::close;
 pub use report::ClosedReport;
 
 pub(super) use inheritance::DiskInheritance;
-pub(super) use report::write_report;
+pub(super) use report::{Reporter, write_report};
 
 use super::{AuthorityConfig, AuthorityConfigError, read_network_before};
 use quorate_crypto::IdentityKey;

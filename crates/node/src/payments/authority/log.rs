@@ -7,7 +7,7 @@
 
 use super::{Kept, Origin, QUEUED_MAX};
 use crate::NodeError;
-use crate::payments::epochs::write_report;
+use crate::payments::epochs;
 use crate::payments::evidence::Evidence;
 use crate::payments::locks::Locks;
 use crate::payments::mark::Mark;
@@ -107,11 +107,12 @@ impl Reporter {
     /// Writes the report of all locks. Whoever asked has closed the authority: nobody waits for a
     /// vote meanwhile that it gives for the first time.
     fn close(&self, locks: &mut Locks, next: Digest) -> Result<Closing, NodeError> {
-        let Self { network, identity, place, report_folder } = self;
-        let sign = |count, leaves: &[Digest]| {
-            Closing::sign(network, identity, *place, next, (count, leaves))
+        let reporter = epochs::Reporter {
+            network: &self.network,
+            identity: &self.identity,
+            place: self.place,
         };
-        Ok(write_report(locks, report_folder, sign)?)
+        Ok(epochs::write_report(locks, &self.report_folder, &reporter, next)?)
     }
 }
 

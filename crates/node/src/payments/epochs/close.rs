@@ -1,14 +1,13 @@
 //! The end of an epoch at one shard of an authority.
 
-use super::report::write_report;
+use super::report::{Reporter, write_report};
 use super::{PayEpochError, report_folder_of};
 use crate::NodeError;
 use crate::payments::AuthorityConfig;
 use crate::payments::authority::open_stopped;
-use quorate_crypto::{Digest, IdentitySecret, KeyFile};
+use quorate_crypto::KeyFile;
+use quorate_payments::ReleaseEntry;
 use quorate_payments::change::{Change, Closing};
-use quorate_payments::{Network, ReleaseEntry};
-use quorate_types::ReplicaId;
 
 /// Closes a shard of an authority that is stopped (★: durably, before it reports), for good, and
 /// writes the report of what it locked in the epoch that the change ends. Done again, it writes the
@@ -30,19 +29,7 @@ pub fn close(
         open.keep(&[ReleaseEntry::Close])?;
     }
     let folder = report_folder_of(config, &network);
-    let who = (open.me, config.shard);
-    write_report(open.locks(), &folder, |count, leaves| {
-        sign(&network, &keys.identity, who, change.next.digest(), (count, leaves))
-    })
-    .map_err(NodeError::from)
-}
-
-fn sign(
-    network: &Network,
-    identity: &IdentitySecret,
-    who: (ReplicaId, u16),
-    next: Digest,
-    report: (u64, &[Digest]),
-) -> Closing {
-    Closing::sign(network, identity, who, next, report)
+    let reporter =
+        Reporter { network: &network, identity: &keys.identity, place: (open.me, config.shard) };
+    Ok(write_report(open.locks(), &folder, &reporter, change.next.digest())?)
 }

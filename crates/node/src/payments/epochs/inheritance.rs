@@ -103,14 +103,9 @@ impl DiskInheritance {
         Ok(Before { candidates, is_admitted })
     }
 
-    /// Transactions that some input is still contested by.
-    fn contested(&self) -> Result<BTreeSet<TxId>, StorageError> {
-        let mut found = BTreeSet::new();
-        for input in self.layers.iter().flat_map(|layer| layer.contested.keys()) {
-            let candidates = self.find(*input)?;
-            found.extend(candidates.iter().filter(|_| candidates.len() > 1));
-        }
-        Ok(found)
+    /// Inputs that any layer has several candidates of.
+    fn contested(&self) -> impl Iterator<Item = OutputId> {
+        self.layers.iter().flat_map(|layer| layer.contested.keys().copied())
     }
 }
 
@@ -217,8 +212,7 @@ impl<'a> LayerWriter<'a> {
         for shard in shards {
             self.write_locks(shard)?;
         }
-        let mut contested = self.before.contested()?;
-        contested.extend(self.contested.values().flatten());
+        let contested = self.contesting()?;
         for shard in shards {
             self.write_admitted(shard, &contested)?;
         }
@@ -272,6 +266,18 @@ impl<'a> LayerWriter<'a> {
             }
         }
         Ok(self.locks.add(0, settled.into_iter())?)
+    }
+
+    /// Transactions that some input is contested by still, this layer counted.
+    fn contesting(&self) -> Result<BTreeSet<TxId>, StorageError> {
+        let mut contesting: BTreeSet<TxId> = self.contested.values().flatten().copied().collect();
+        for input in self.before.contested() {
+            let before = self.before.find(input)?;
+            if before.len() > 1 && self.find(input)?.is_empty() {
+                contesting.extend(before);
+            }
+        }
+        Ok(contesting)
     }
 
     /// Candidates of an input by the shards before.

@@ -4,13 +4,14 @@ use super::PayEpochError;
 use super::passes::{in_order, place_of};
 use crate::payments::locks::Locks;
 use borsh::{BorshDeserialize, BorshSerialize};
-use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Digest, IdentitySecret};
 use quorate_payments::Network;
 use quorate_payments::change::{
     CHUNK_ENTRIES, ChangeStep, Closing, LockEntry, chunk_leaf, decode_chunk, encode_chunk,
 };
 use quorate_storage::{Disk, RealDisk, StorageError};
+use quorate_types::ReplicaId;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -168,12 +169,32 @@ fn read(path: &Path) -> Result<Vec<u8>, PayEpochError> {
     fs::read(path).map_err(|source| PayEpochError::Io { path: path.to_owned(), source })
 }
 
-/// Writes the report of everything that was locked in this epoch, in the order of transactions.
+/// Shard of an authority that reports what it locked.
+pub(in crate::payments) struct Reporter<'a> {
+    pub(in crate::payments) network: &'a Network,
+    pub(in crate::payments) identity: &'a IdentitySecret,
+    /// Index of the authority, and its shard.
+    pub(in crate::payments) place: (ReplicaId, u16),
+}
+
+/// Writes the report of everything that was locked in this epoch, in the order of transactions; the
+/// one that is there stays, and is refused for another change than its own (★: an honest authority
+/// makes no two).
 pub(in crate::payments) fn write_report(
     locks: &mut Locks,
     folder: &Path,
-    sign: impl FnOnce(u64, &[Digest]) -> Closing,
+    reporter: &Reporter<'_>,
+    next: Digest,
 ) -> Result<Closing, PayEpochError> {
+    let Reporter { network, identity, place } = *reporter;
+    if let Ok(report) = ClosedReport::open(folder, network) {
+        let is_same = report.closing.next == next || mutants::active(Mutant::PayCloseTwice);
+        return if is_same {
+            Ok(report.closing)
+        } else {
+            Err(report.unsound("this shard was closed for another change, for good"))
+        };
+    }
     locks.move_all()?;
     if locks.spent().hot_len() > 0 {
         // Without a thread for the move. Done again, it may have one.
@@ -192,16 +213,11 @@ pub(in crate::payments) fn write_report(
         }
         Ok::<(), PayEpochError>(())
     };
-    in_order(
-        locks.spent().len(),
-        |(tx, _): &LockEntry| place_of(tx),
-        read,
-        |entries| {
-            entries
-                .into_iter()
-                .try_for_each(|entry| writer.push(entry))
-                .map_err(PayEpochError::from)
-        },
-    )?;
+    let place_of_entry = |(tx, _): &LockEntry| place_of(tx);
+    in_order(locks.spent().len(), place_of_entry, read, |entries| {
+        Ok(entries.into_iter().try_for_each(|entry| writer.push(entry))?)
+    })?;
+    let sign =
+        |count, leaves: &[Digest]| Closing::sign(network, identity, place, next, (count, leaves));
     Ok(writer.finish(sign)?)
 }

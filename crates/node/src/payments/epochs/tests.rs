@@ -62,19 +62,63 @@ impl Place {
 
     /// A report of an authority with these locks, in a folder.
     fn report(&self, authority: u16, locks: &[LockEntry]) -> PathBuf {
-        let folder = self.folder.path().join(format!("report-{authority}"));
+        let keys = self.identity(usize::from(authority));
+        self.report_of(&self.ended(), &self.change, (authority, &keys), locks)
+    }
+
+    /// The same, of an epoch that ends for this change.
+    fn report_of(
+        &self,
+        ended: &Network,
+        change: &Change,
+        (authority, keys): (u16, &KeyFile),
+        locks: &[LockEntry],
+    ) -> PathBuf {
+        let name = format!("report-{}-{authority}", ended.epoch());
+        let folder = self.folder.path().join(name);
         let mut writer = ReportWriter::begin(&folder).expect("begins");
         for entry in sorted(locks) {
             writer.push(entry).expect("writes");
         }
-        let (network, keys) = (self.ended(), self.identity(usize::from(authority)));
         let place = (ReplicaId(authority), 0);
         let sign = |count, leaves: &[Digest]| {
-            let next = self.change.next.digest();
-            Closing::sign(&network, &keys.identity, place, next, (count, leaves))
+            let next = change.next.digest();
+            Closing::sign(ended, &keys.identity, place, next, (count, leaves))
         };
         writer.finish(sign).expect("ends");
         folder
+    }
+
+    /// The second epoch, and a change in which this newcomer replaces authority 1; both changes are
+    /// beside the network file.
+    fn second_change(&self, newcomer: &KeyFile) -> (Network, Change) {
+        let second = self.ended().succeed(&self.change).expect("signed");
+        let mut third = self.change.next.next_epoch(second.id());
+        let addresses = third.authorities[1].addresses.clone();
+        third.authorities[1] = AuthorityEntry::new(&newcomer.public(), addresses);
+        let mut change = Change::draft(third);
+        let present = [self.newcomer.clone(), self.identity(2), self.identity(3)];
+        for keys in present.iter().chain([newcomer]) {
+            change.sign(&second, &keys.identity);
+        }
+        for change in [&self.change, &change] {
+            let beside = change_beside(&self.testnet.network, change.next.epoch);
+            write_change(&beside, change).expect("written");
+        }
+        (second, change)
+    }
+
+    /// Another change to the second epoch.
+    fn other_change(&self) -> Change {
+        let network = self.ended();
+        let mut other = self.change.clone();
+        other.next.authorities[1].addresses[0] = "elsewhere.example:7".into();
+        other.signatures.clear();
+        for one in 1..4 {
+            other.sign(&network, &self.identity(one).identity);
+        }
+        other.sign(&network, &self.newcomer.identity);
+        other
     }
 
     fn begin(&self, reports: &[PathBuf]) -> Result<Begun, NodeError> {
@@ -192,8 +236,7 @@ fn who_lost_everything_begins_under_no_key_of_before() {
 fn a_newcomer_of_a_later_epoch_inherits_of_all_before() {
     let place = Place::new();
     let folders: Vec<PathBuf> = [1, 2, 3].map(|one| place.report(one, &[(tx(1), input(1))])).into();
-    let second = place.ended().succeed(&place.change).expect("signed");
-    let newcomer = KeyFile::from_seed(second.scheme().keys(), &[78; 32]);
+    let newcomer = KeyFile::from_seed(place.ended().scheme().keys(), &[78; 32]);
     let config = AuthorityConfig {
         data_dir: place.folder.path().join("new"),
         key: place.folder.path().join("new-key.toml"),
@@ -205,18 +248,7 @@ fn a_newcomer_of_a_later_epoch_inherits_of_all_before() {
         matches!(error, NodeError::Authority(AuthorityConfigError::NotAnAuthority { .. })),
         "{error}"
     );
-    let mut third = place.change.next.next_epoch(second.id());
-    let addresses = third.authorities[1].addresses.clone();
-    third.authorities[1] = AuthorityEntry::new(&newcomer.public(), addresses);
-    let mut change = Change::draft(third);
-    let present = [place.newcomer.clone(), place.identity(2), place.identity(3)];
-    for keys in present.iter().chain([&newcomer]) {
-        change.sign(&second, &keys.identity);
-    }
-    for change in [&place.change, &change] {
-        let beside = change_beside(&place.testnet.network, change.next.epoch);
-        write_change(&beside, change).expect("written");
-    }
+    let (second, change) = place.second_change(&newcomer);
     begin_second().expect("for what it inherits");
     let third = second.succeed(&change).expect("signed");
     let owner = owner_of(&third, newcomer.identity.public(), 0);
@@ -225,6 +257,54 @@ fn a_newcomer_of_a_later_epoch_inherits_of_all_before() {
     let owner = owner_of(&second, newcomer.identity.public(), 0);
     let inherited = DiskInheritance::open(&config.data_dir, &second, &owner).expect("begun");
     assert_eq!(inherited.candidates(input(1)), Ok(vec![tx(1)]));
+}
+
+/// What two epochs left on disk is what it is in memory: of two transactions between which an input
+/// was, the next epoch voted for one, whose certificates count then.
+#[test]
+fn an_input_that_was_contested_is_settled_by_the_next_border() {
+    let place = Place::new();
+    let (won, lost, coin) = (tx(1), tx(2), input(1));
+    let weights = place.ended().committee().weights().clone();
+    let locks = |reports: &[(u16, TxId)]| -> BTreeMap<ReplicaId, Vec<LockEntry>> {
+        reports.iter().map(|(from, tx)| (ReplicaId(*from), vec![(*tx, coin)])).collect()
+    };
+    let first = [(1, won), (2, lost), (3, won)];
+    let folders = first.map(|(from, tx)| place.report(from, &[(tx, coin)]));
+    let memory = Inheritance::default().after(&weights, &locks(&first)).expect("a quorum");
+    let newcomer = KeyFile::from_seed(place.ended().scheme().keys(), &[78; 32]);
+    let config = AuthorityConfig { data_dir: place.folder.path().join("2"), ..place.config(2) };
+    let keys = place.identity(2);
+    begin(&config, &keys, &place.change, &folders).expect("begins");
+    assert_eq!(memory.candidates(coin).map(|both| both.len()), Ok(2));
+    let (ended, change) = place.second_change(&newcomer);
+    let second = [(0, won), (2, won), (3, won)];
+    let of = [place.newcomer.clone(), place.identity(2), place.identity(3)];
+    let folders: Vec<PathBuf> = (second.iter().zip(&of))
+        .map(|((from, tx), keys)| place.report_of(&ended, &change, (*from, keys), &[(*tx, coin)]))
+        .collect();
+    let memory = memory.after(&weights, &locks(&second)).expect("a quorum");
+    begin(&config, &keys, &change, &folders).expect("begins");
+    let third = ended.succeed(&change).expect("signed");
+    let owner = owner_of(&third, keys.identity.public(), 0);
+    let disk = DiskInheritance::open(&config.data_dir, &third, &owner).expect("whole");
+    assert_eq!((memory.admits(won), memory.candidates(coin)), (Ok(true), Ok(vec![won])));
+    assert_eq!((disk.admits(won), disk.candidates(coin)), (Ok(true), Ok(vec![won])));
+    assert_eq!((disk.admits(lost), memory.admits(lost)), (Ok(false), Ok(false)));
+}
+
+/// ★ An honest authority makes one report: forks of a network would each begin with one of two.
+#[test]
+fn a_shard_is_closed_for_one_change() {
+    let place = Place::new();
+    let (config, keys) = (place.config(1), place.identity(1));
+    let closing = close(&config, &keys, &place.change).expect("closes");
+    assert_eq!(close(&config, &keys, &place.change).expect("closed"), closing);
+    let error = close(&config, &keys, &place.other_change()).expect_err("it is closed");
+    let NodeError::PayEpoch(PayEpochError::Report { reason, .. }) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(reason, "this shard was closed for another change, for good");
 }
 
 #[test]
@@ -266,13 +346,7 @@ fn a_report_for_another_change_or_of_another_authority_is_refused() {
     let network = place.ended();
     let opened = ClosedReport::open(&folder, &network).expect("sound");
     assert_eq!(opened.closing().authority, ReplicaId(1));
-    let mut other = place.change.clone();
-    other.next.authorities[1].addresses[0] = "elsewhere.example:7".into();
-    other.signatures.clear();
-    for one in 1..4 {
-        other.sign(&network, &place.identity(one).identity);
-    }
-    other.sign(&network, &place.newcomer.identity);
+    let other = place.other_change();
     let error = begin(&place.config(1), &place.identity(1), &other, &[folder]).expect_err("other");
     let NodeError::PayEpoch(PayEpochError::Report { reason, .. }) = error else {
         panic!("{error}")
@@ -300,6 +374,7 @@ fn changes_are_read_as_they_are_written_and_followed() {
 #[test]
 fn every_left_out_rule_is_noticed() {
     assert_noticed(Mutant::PayUnionOfFewer, an_epoch_begins_with_reports_of_a_quorum);
+    assert_noticed(Mutant::PayCloseTwice, a_shard_is_closed_for_one_change);
     assert_noticed(Mutant::PayBeginForgotten, who_lost_everything_begins_under_no_key_of_before);
     assert_noticed(Mutant::PayTrustChunks, a_changed_chunk_is_refused);
     assert_noticed(Mutant::PayBeginWithNothing, what_is_inherited_on_disk_is_what_the_rules_say);

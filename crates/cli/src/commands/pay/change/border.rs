@@ -15,8 +15,8 @@ use std::path::PathBuf;
 ///
 /// It votes for nothing new in this epoch any more, whatever becomes of the change: close it only
 /// for the change that all close for. Started again, it votes again for what it voted for before.
-/// The report is a folder, for every authority of the next epoch; where a committee orders steps,
-/// the first report of each authority that it orders counts.
+/// The report is a folder, for every authority of the next epoch. Closed again, it stays what it
+/// is; for another change that is refused.
 #[derive(Debug, Args)]
 pub(super) struct Close {
     /// File of the change, signed by enough
