@@ -14,9 +14,11 @@ mod committee;
 pub use committee::Size;
 
 use crate::faults::{Fault, Schedule};
+use crate::network::Conditions;
 use crate::run::Failure;
 use crate::scenario::text::TextError;
 use quorate_crypto::Digest;
+use quorate_types::Time;
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
@@ -46,6 +48,9 @@ pub trait Shrinks: Clone + PartialEq + Sized + 'static {
 
     /// Returns `true` if a correct system survives it wherever it survives `before`.
     fn is_survivable(&self, before: &Self) -> bool;
+
+    /// Leaves out what befalls nobody that there is, after something was changed.
+    fn fit(&mut self);
 
     /// The same without whatever says how it was drawn.
     #[must_use]
@@ -155,8 +160,22 @@ fn first_that_fails<S: Shrinks>(
 
 struct OutOfBudget;
 
+/// A copy with something changed, in which everything befalls somebody that there is.
+pub(crate) fn with<S: Shrinks>(scenario: &S, change: impl FnOnce(&mut S)) -> S {
+    let mut simpler = scenario.clone();
+    change(&mut simpler);
+    simpler.fit();
+    simpler
+}
+
+/// Copies without parts of one of their lists.
+pub(crate) fn without<S: Shrinks, T>(scenario: &S, list: fn(&mut S) -> &mut Vec<T>) -> Vec<S> {
+    let len = list(&mut scenario.clone()).len();
+    parts(len).map(|part| with(scenario, |s| drop(list(s).drain(part)))).collect()
+}
+
 /// Parts of a list to leave out: all of it, halves, quarters, and so on to single ones.
-pub(crate) fn parts(len: usize) -> impl Iterator<Item = Range<usize>> {
+fn parts(len: usize) -> impl Iterator<Item = Range<usize>> {
     let chunks = std::iter::successors(Some(len), |chunk| Some(chunk / 2));
     let chunks = chunks.take_while(|chunk| *chunk > 0);
     chunks.flat_map(move |chunk| {
@@ -169,13 +188,59 @@ pub(crate) fn keep_faults_of(schedule: &mut Schedule, hosts: usize) {
     schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
 }
 
+/// Copies in a calmer network, all of it first. A step must never lead back to where an earlier one
+/// left: `calm` is as calm as can be.
+pub(crate) fn calmer<S: Shrinks>(
+    scenario: &S,
+    calm: &Conditions,
+    of: fn(&mut S) -> &mut Conditions,
+) -> Vec<S> {
+    let steps: [fn(&mut Conditions, &Conditions); 8] = [
+        |one, calm| *one = calm.clone(),
+        |one, _| one.loss_percent = 0,
+        |one, _| one.duplicate_percent = 0,
+        |one, _| one.reorder_percent = 0,
+        |one, _| one.corrupt_permille = 0,
+        |one, _| one.spell_us = 0,
+        |one, _| one.jitter_us = 0,
+        |one, calm| one.base_us = calm.base_us.clone(),
+    ];
+    steps.into_iter().map(|step| with(scenario, |s| step(of(s), calm))).collect()
+}
+
+/// Half the time for faults, without those that began later; and each fault for half as long.
+pub(crate) fn shorter<S: Shrinks>(
+    scenario: &S,
+    of: fn(&mut S) -> (&mut Duration, &mut Schedule),
+) -> Vec<S> {
+    const LEAST: Duration = Duration::from_millis(100);
+    let (phase, schedule) = {
+        let mut copy = scenario.clone();
+        let (phase, schedule) = of(&mut copy);
+        (*phase, schedule.clone())
+    };
+    let half_phase = |s: &mut S| {
+        let (phase, schedule) = of(s);
+        *phase = half(*phase);
+        let end = Time(0) + *phase;
+        schedule.retain(|(at, _)| *at < end);
+    };
+    let mut simpler = Vec::new();
+    simpler.extend((phase >= 2 * LEAST).then(|| with(scenario, half_phase)));
+    for (index, (_, fault)) in schedule.iter().enumerate() {
+        let halved = halved(fault);
+        simpler.extend(halved.map(|fault| with(scenario, |s| of(s).1[index].1 = fault)));
+    }
+    simpler
+}
+
 /// In whole microseconds: a file has no others.
-pub(crate) fn half(span: Duration) -> Duration {
+fn half(span: Duration) -> Duration {
     Duration::from_micros(u64::try_from(span.as_micros()).expect("a run is minutes") / 2)
 }
 
 /// The fault for half as long; `None` when that is next to nothing.
-pub(crate) fn halved(fault: &Fault) -> Option<Fault> {
+fn halved(fault: &Fault) -> Option<Fault> {
     let mut shorter = fault.clone();
     let span = shorter.span_mut()?;
     *span = half(*span);

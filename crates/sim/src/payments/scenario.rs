@@ -166,7 +166,7 @@ impl Scenario {
     /// Never: every scenario can be written.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("every field has a form in TOML")
+        text::write(self)
     }
 
     /// Reads a file.
@@ -174,10 +174,7 @@ impl Scenario {
     /// # Errors
     /// When it is no scenario or its parts do not fit together.
     pub fn from_toml(text: &str) -> Result<Self, TextError> {
-        let scenario: Self =
-            toml::from_str(text).map_err(|error| TextError::Malformed(error.to_string()))?;
-        scenario.check().map_err(TextError::Inconsistent)?;
-        Ok(scenario)
+        text::read(text, Self::check)
     }
 
     fn check(&self) -> Result<(), String> {

@@ -5,7 +5,7 @@ use super::{Report, Scenario, run};
 use crate::Failure;
 use crate::network::Conditions;
 use crate::scenario::text::TextError;
-use crate::shrink::{Pass, Shrinks, half, halved, keep_faults_of, parts};
+use crate::shrink::{self, Pass, Shrinks, calmer, keep_faults_of, with, without};
 use quorate_crypto::Digest;
 use quorate_payments::PayScheme;
 use serde::Serialize;
@@ -92,6 +92,17 @@ impl Shrinks for Scenario {
         excess(self) <= excess(before)
     }
 
+    fn fit(&mut self) {
+        let Self { payers, thieves, .. } = *self;
+        self.wishes.retain(|(_, payer)| *payer < payers);
+        self.payer_crashes.retain(|(_, payer, _)| *payer < payers);
+        self.backups.retain(|(_, payer)| *payer < payers);
+        self.mishaps.retain(|(_, payer, ..)| *payer < payers);
+        self.crimes.retain(|(_, thief)| *thief < thieves);
+        let hosts = self.hosts();
+        keep_faults_of(&mut self.schedule, hosts);
+    }
+
     fn plain(&self) -> Self {
         self.clone()
     }
@@ -113,34 +124,15 @@ impl Shrinks for Scenario {
     }
 }
 
-/// A copy with something changed, in which everything befalls somebody that there is.
-fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut simpler = scenario.clone();
-    change(&mut simpler);
-    let Scenario { payers, thieves, .. } = simpler;
-    simpler.wishes.retain(|(_, payer)| *payer < payers);
-    simpler.payer_crashes.retain(|(_, payer, _)| *payer < payers);
-    simpler.backups.retain(|(_, payer)| *payer < payers);
-    simpler.mishaps.retain(|(_, payer, ..)| *payer < payers);
-    simpler.crimes.retain(|(_, thief)| *thief < thieves);
-    let hosts = simpler.hosts();
-    keep_faults_of(&mut simpler.schedule, hosts);
-    simpler
-}
-
 fn fewer_faults(scenario: &Scenario) -> Vec<Scenario> {
-    let without = |part| with(scenario, |s| drop(s.schedule.drain(part)));
-    parts(scenario.schedule.len()).map(without).collect()
+    without(scenario, |s| &mut s.schedule)
 }
 
 fn fewer_mishaps(scenario: &Scenario) -> Vec<Scenario> {
-    let crashes = parts(scenario.payer_crashes.len())
-        .map(|part| with(scenario, |s| drop(s.payer_crashes.drain(part))));
-    let mishaps =
-        parts(scenario.mishaps.len()).map(|part| with(scenario, |s| drop(s.mishaps.drain(part))));
-    let backups =
-        parts(scenario.backups.len()).map(|part| with(scenario, |s| drop(s.backups.drain(part))));
-    crashes.chain(mishaps).chain(backups).collect()
+    let mut simpler = without(scenario, |s| &mut s.payer_crashes);
+    simpler.extend(without(scenario, |s| &mut s.mishaps));
+    simpler.extend(without(scenario, |s| &mut s.backups));
+    simpler
 }
 
 fn fewer_liars(scenario: &Scenario) -> Vec<Scenario> {
@@ -150,13 +142,11 @@ fn fewer_liars(scenario: &Scenario) -> Vec<Scenario> {
 }
 
 fn fewer_crimes(scenario: &Scenario) -> Vec<Scenario> {
-    let without = |part| with(scenario, |s| drop(s.crimes.drain(part)));
-    parts(scenario.crimes.len()).map(without).collect()
+    without(scenario, |s| &mut s.crimes)
 }
 
 fn fewer_payments(scenario: &Scenario) -> Vec<Scenario> {
-    let without = |part| with(scenario, |s| drop(s.wishes.drain(part)));
-    parts(scenario.wishes.len()).map(without).collect()
+    without(scenario, |s| &mut s.wishes)
 }
 
 fn fewer_owners(scenario: &Scenario) -> Vec<Scenario> {
@@ -175,15 +165,7 @@ fn calmer_network(scenario: &Scenario) -> Vec<Scenario> {
         corrupt_permille: 0,
         spell_us: 0,
     };
-    vec![
-        with(scenario, |s| s.conditions = calm.clone()),
-        with(scenario, |s| s.conditions.loss_percent = 0),
-        with(scenario, |s| s.conditions.duplicate_percent = 0),
-        with(scenario, |s| s.conditions.reorder_percent = 0),
-        with(scenario, |s| s.conditions.corrupt_permille = 0),
-        with(scenario, |s| s.conditions.jitter_us = 0),
-        with(scenario, |s| s.conditions.base_us = calm.base_us.clone()),
-    ]
+    calmer(scenario, &calm, |s| &mut s.conditions)
 }
 
 /// Fewer authorities, the first ones; and all keys in one shard.
@@ -210,20 +192,6 @@ fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
     ]
 }
 
-/// Half the time for faults, without what began later; and each fault for half as long.
 fn shorter(scenario: &Scenario) -> Vec<Scenario> {
-    const LEAST: Duration = Duration::from_millis(100);
-    let mut simpler = Vec::new();
-    if scenario.fault_phase >= 2 * LEAST {
-        simpler.push(with(scenario, |s| {
-            s.fault_phase = half(s.fault_phase);
-            let end = quorate_types::Time::default() + s.fault_phase;
-            s.schedule.retain(|(at, _)| *at < end);
-        }));
-    }
-    for index in 0..scenario.schedule.len() {
-        let halved = halved(&scenario.schedule[index].1);
-        simpler.extend(halved.map(|fault| with(scenario, |s| s.schedule[index].1 = fault)));
-    }
-    simpler
+    shrink::shorter(scenario, |s| (&mut s.fault_phase, &mut s.schedule))
 }

@@ -3,6 +3,7 @@
 use super::Scenario;
 use crate::faults::{Fault, Schedule};
 use quorate_types::Time;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Reasons for which a scenario's file is refused.
@@ -16,6 +17,22 @@ pub enum TextError {
     Inconsistent(String),
 }
 
+/// A scenario of any kind as a file.
+pub(crate) fn write(scenario: &impl Serialize) -> String {
+    toml::to_string(scenario).expect("every field has a form in TOML")
+}
+
+/// Reads a scenario of any kind, whose parts `check` holds together.
+pub(crate) fn read<T: DeserializeOwned>(
+    text: &str,
+    check: impl FnOnce(&T) -> Result<(), String>,
+) -> Result<T, TextError> {
+    let scenario: T =
+        toml::from_str(text).map_err(|error| TextError::Malformed(error.to_string()))?;
+    check(&scenario).map_err(TextError::Inconsistent)?;
+    Ok(scenario)
+}
+
 impl Scenario {
     /// As a file that [`Scenario::from_toml`] reads back: the same run, event for event.
     ///
@@ -23,7 +40,7 @@ impl Scenario {
     /// Never: every scenario can be written.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("every field has a form in TOML")
+        write(self)
     }
 
     /// Reads a file. What it does not name is as in [`Scenario::calm`] with four members.
@@ -31,10 +48,7 @@ impl Scenario {
     /// # Errors
     /// When it is no scenario or its parts do not fit together.
     pub fn from_toml(text: &str) -> Result<Self, TextError> {
-        let scenario: Self =
-            toml::from_str(text).map_err(|error| TextError::Malformed(error.to_string()))?;
-        scenario.check().map_err(TextError::Inconsistent)?;
-        Ok(scenario)
+        read(text, Self::check)
     }
 
     fn check(&self) -> Result<(), String> {

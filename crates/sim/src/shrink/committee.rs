@@ -1,6 +1,6 @@
 //! Simpler scenarios of a committee.
 
-use super::{Pass, Shrinks, half, halved, keep_faults_of, parts};
+use super::{Pass, Shrinks, calmer, keep_faults_of, with, without};
 use crate::byzantine::Behaviour;
 use crate::network::Conditions;
 use crate::run::{Failure, Report, run};
@@ -11,7 +11,6 @@ use quorate_crypto::{Digest, SchemeKind};
 use quorate_types::Weights;
 use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
 
 /// Size of a scenario, as people see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -97,6 +96,11 @@ impl Shrinks for Scenario {
         are_sound && excess(self) <= excess(before)
     }
 
+    fn fit(&mut self) {
+        let hosts = self.hosts();
+        keep_faults_of(&mut self.schedule, hosts);
+    }
+
     fn plain(&self) -> Self {
         Self { options: Vec::new(), ..self.clone() }
     }
@@ -118,19 +122,8 @@ impl Shrinks for Scenario {
     }
 }
 
-/// A copy with something changed, in which every fault befalls a host that there is.
-fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut simpler = scenario.clone();
-    change(&mut simpler);
-    let hosts = simpler.hosts();
-    keep_faults_of(&mut simpler.schedule, hosts);
-    simpler
-}
-
-/// All of them, halves, quarters, and so on to single ones, each left out.
 fn fewer_faults(scenario: &Scenario) -> Vec<Scenario> {
-    let without = |part| with(scenario, |s| drop(s.schedule.drain(part)));
-    parts(scenario.schedule.len()).map(without).collect()
+    without(scenario, |s| &mut s.schedule)
 }
 
 /// None, each left out, and each with nothing but the protocol changed, or the epoch.
@@ -167,18 +160,8 @@ fn fewer_clients(scenario: &Scenario) -> Vec<Scenario> {
 }
 
 fn calmer_network(scenario: &Scenario) -> Vec<Scenario> {
-    // As calm as can be: a step must never lead back to where an earlier one left.
     let calm = Conditions { jitter_us: 0, ..Scenario::calm(0, 1).conditions };
-    vec![
-        with(scenario, |s| s.conditions = calm.clone()),
-        with(scenario, |s| s.conditions.loss_percent = 0),
-        with(scenario, |s| s.conditions.duplicate_percent = 0),
-        with(scenario, |s| s.conditions.reorder_percent = 0),
-        with(scenario, |s| s.conditions.corrupt_permille = 0),
-        with(scenario, |s| s.conditions.spell_us = 0),
-        with(scenario, |s| s.conditions.jitter_us = 0),
-        with(scenario, |s| s.conditions.base_us = calm.base_us.clone()),
-    ]
+    calmer(scenario, &calm, |s| &mut s.conditions)
 }
 
 /// Fewer members, the first ones; and members that all weigh the same.
@@ -236,21 +219,12 @@ fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
     ]
 }
 
-/// Half the time for faults, without those that began later; and each fault for half as long.
+/// With half the time for faults, changes too are left out that would come later.
 fn shorter(scenario: &Scenario) -> Vec<Scenario> {
-    const LEAST: Duration = Duration::from_millis(100);
-    let mut simpler = Vec::new();
-    if scenario.fault_phase >= 2 * LEAST {
-        simpler.push(with(scenario, |s| {
-            s.fault_phase = half(s.fault_phase);
-            let end = quorate_types::Time(0) + s.fault_phase;
-            s.schedule.retain(|(at, _)| *at < end);
-            s.changes.retain(|change| change.at < s.fault_phase);
-        }));
-    }
-    for index in 0..scenario.schedule.len() {
-        let halved = halved(&scenario.schedule[index].1);
-        simpler.extend(halved.map(|fault| with(scenario, |s| s.schedule[index].1 = fault)));
+    let mut simpler = super::shorter(scenario, |s| (&mut s.fault_phase, &mut s.schedule));
+    for one in simpler.iter_mut().filter(|one| one.fault_phase < scenario.fault_phase) {
+        let end = one.fault_phase;
+        one.changes.retain(|change| change.at < end);
     }
     simpler
 }

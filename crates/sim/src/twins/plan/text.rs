@@ -3,7 +3,7 @@
 use super::{MACHINES, MEMBERS, OPEN, Plan, Reach, ViewPlan};
 use crate::forms;
 use crate::mutants::Mutant;
-use crate::scenario::text::TextError;
+use crate::scenario::text::{self, TextError};
 use quorate_consensus::ProtocolKind;
 use quorate_types::{Height, ReplicaId};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ impl PlanFile {
     /// Never: every plan can be written.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("every field has a form in TOML")
+        text::write(self)
     }
 
     /// Reads a file.
@@ -45,10 +45,7 @@ impl PlanFile {
     /// # Errors
     /// When it is no plan, or names members or machines that there are not.
     pub fn from_toml(text: &str) -> Result<Self, TextError> {
-        let file: Self =
-            toml::from_str(text).map_err(|error| TextError::Malformed(error.to_string()))?;
-        file.plan.check().map_err(TextError::Inconsistent)?;
-        Ok(file)
+        text::read(text, |file: &Self| file.plan.check())
     }
 }
 
