@@ -467,6 +467,14 @@ pub enum Mutant {
     PayReportAfterClosing,
     /// Payments: a contested input is reported as free.
     PayReleaseContested,
+    /// Payments: a certificate of an epoch that ended decides a release.
+    PayReleaseByFormerKeys,
+    /// Payments: reports of an epoch that ended count for a release in the next one.
+    PayReportsOfFormerEpoch,
+    /// Payments: an authority takes what was ordered in earlier epochs for its own epoch's.
+    PayFollowFormerEpoch,
+    /// Payments: an epoch begins with reports that are not those that were ordered.
+    PayBeginWithUnordered,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
     /// Payments: a restored wallet spends coins whose state no authority was asked for.

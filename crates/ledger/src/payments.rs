@@ -1,11 +1,15 @@
-//! The committee's side of payments: it orders the steps by which locked coins are released.
+//! The committee's side of payments: it orders the steps by which locked coins are released, and by
+//! which authorities change.
 //!
-//! * **Operations** are [`ReleaseStep`]s. Signatures, certificates and coins are checked before a
-//!   step is ordered and again when it is executed; what a step comes to, the rules of
-//!   [`quorate_payments::release`] decide. The result is the coins that it decided.
+//! * **Operations** are [`Step`]s. Signatures, certificates and coins are checked before a step is
+//!   ordered and again when it is executed; what a step comes to, the rules of
+//!   [`quorate_payments::release`] and [`quorate_payments::change`] decide. The result is the coins
+//!   that it decided.
 //! * **State**, in the [map](crate::map): the standing of each coin, what is known of each
-//!   transaction, each owner's quota, and what changed, as [`Ordered`] numbered from 0 without
-//!   gaps.
+//!   transaction, each owner's quota, the changes so far and what was reported at each, and what
+//!   changed, as [`Ordered`] numbered from 0 without gaps.
+//! * **Epochs**: steps are checked for the epoch in force, and a release that is not decided when
+//!   it ends is asked for anew in the next. The next change is taken once that has begun.
 //! * **Queries** are the key-value store's ([`kv::Query`](crate::kv::Query)): a key or a range,
 //!   with a proof. [`standing_query`] and [`ordered_query`] make them, [`read_standing`] and
 //!   [`read_ordered`] check the answers.
@@ -17,9 +21,10 @@
 //! [`DAILY_MAX`] are frozen within a day (★): entries are kept for ever. A certificate or a report
 //! needs a coin that is frozen, and each authority reports it once.
 //!
-//! ADR 26 has the rules of a release, ADR 41 the committee's part.
+//! ADR 26 has the rules of a release, ADR 42 those of a change, ADR 41 the committee's part.
 
 mod docket;
+mod epochs;
 mod keys;
 mod query;
 mod quota;
@@ -33,13 +38,16 @@ use crate::kv::Query;
 use crate::map::{Tree, entries};
 use bytes::Bytes;
 use docket::MapDocket;
+use epochs::Epochs;
 use quorate_crypto::Digest;
 use quorate_payments::Network;
-use quorate_payments::release::{Ordered, ReleaseStep, Releases};
+use quorate_payments::change::BorderRefusal;
+use quorate_payments::committee::{Ordered, Step};
+use quorate_payments::release::{self, ReleaseStep, Releases};
 use quorate_types::service::{
     Admission, BlockContext, Operation, Outcome, Proven, Service, State, StateError,
 };
-use quorate_types::{Request, Versions};
+use quorate_types::{Epoch, Request, Versions};
 use std::sync::Arc;
 
 /// Most bytes of a step: those of a request's operations.
@@ -48,8 +56,17 @@ pub const STEP_BYTES_MAX: usize = Request::BYTES_MAX;
 /// The service. In memory it keeps the upper part of its map's tree.
 #[derive(Debug)]
 pub struct ReleaseService {
-    network: Arc<Network>,
+    epochs: Arc<Epochs>,
     tree: Tree,
+}
+
+/// Reason that a step of a change changes nothing.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error(transparent)]
+    Border(#[from] BorderRefusal),
+    #[error("epoch {} has not begun: its authorities change once a quorum of them votes in it", .0.0)]
+    NotBegun(Epoch),
 }
 
 impl ReleaseService {
@@ -58,26 +75,43 @@ impl ReleaseService {
     /// Versions of its rules that are here.
     pub const VERSIONS: Versions = Versions::FIRST;
 
-    /// Releases of coins of this payment network.
+    /// Releases and changes of this payment network, as it was founded.
     #[must_use]
-    pub fn new(network: Arc<Network>) -> Self {
-        Self { network, tree: Tree::default() }
+    pub fn new(founding: Arc<Network>) -> Self {
+        Self { epochs: Arc::new(Epochs::new(founding)), tree: Tree::default() }
     }
 
     /// The step in these bytes, if it keeps every rule that needs no order.
-    fn open_step(&self, bytes: &[u8]) -> Result<ReleaseStep, String> {
+    fn open_step(&self, bytes: &[u8]) -> Result<Step, String> {
         if bytes.len() > STEP_BYTES_MAX {
             return Err(format!("a step takes at most {STEP_BYTES_MAX} bytes"));
         }
-        ReleaseStep::open(&self.network, bytes).map_err(|error| error.to_string())
+        self.epochs.known().open(bytes).map_err(|error| error.to_string())
     }
 
     fn apply(
+        &self,
+        state: &mut MapDocket<'_>,
+        step: &Step,
+        day: u64,
+    ) -> Result<Outcome, StateError> {
+        match step {
+            Step::Release(step) => self.apply_release(state, step, day),
+            Step::Change(step) => Ok(match self.epochs.apply(state, step)? {
+                Ok(()) => Outcome::Applied(keys::encode(&release::Decided::new()).into()),
+                Err(refusal) => refused(&refusal.to_string()),
+            }),
+        }
+    }
+
+    fn apply_release(
         &self,
         docket: &mut MapDocket<'_>,
         step: &ReleaseStep,
         day: u64,
     ) -> Result<Outcome, StateError> {
+        let network = self.epochs.known().present;
+        docket.enter(network.epoch());
         let mut ordered = Vec::new();
         if let ReleaseStep::Freeze(freeze) = step {
             let coins = docket.unfrozen(freeze.coins.iter().map(|coin| coin.id))?;
@@ -85,15 +119,17 @@ impl ReleaseService {
             if let Err(full) = docket.charge(&owner, coins.len(), day)? {
                 return Ok(refused(&full.to_string()));
             }
-            ordered.extend((!coins.is_empty()).then_some(Ordered::Freeze { owner, coins }));
+            let freeze = release::Ordered::Freeze { owner, coins: coins.clone() };
+            ordered.extend((!coins.is_empty()).then_some(freeze));
         }
-        let weights = self.network.committee().weights();
+        let weights = network.committee().weights();
         match Releases::new(docket, weights).apply(step)? {
             Err(refusal) => Ok(refused(&refusal.to_string())),
             Ok(decided) => {
                 docket.release_quotas(&decided)?;
-                ordered.extend(query::in_parts(&decided).map(Ordered::Decided));
-                ordered.iter().try_for_each(|ordered| docket.append(ordered))?;
+                ordered.extend(query::in_parts(&decided).map(release::Ordered::Decided));
+                let mut ordered = ordered.into_iter().map(Ordered::Release);
+                ordered.try_for_each(|ordered| docket.append(&ordered))?;
                 Ok(Outcome::Applied(keys::encode(&decided).into()))
             }
         }
@@ -111,7 +147,7 @@ impl Service for ReleaseService {
 
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
         self.tree = Tree::open(state)?;
-        Ok(())
+        self.epochs.read(state)
     }
 
     fn admit(&self, operation: Operation<'_>) -> Result<(), String> {
@@ -119,7 +155,7 @@ impl Service for ReleaseService {
     }
 
     fn admission(&self) -> Option<Arc<dyn Admission>> {
-        Some(Arc::new(Self::new(Arc::clone(&self.network))))
+        Some(Arc::new(Self { epochs: Arc::clone(&self.epochs), tree: Tree::default() }))
     }
 
     fn execute(
@@ -128,7 +164,7 @@ impl Service for ReleaseService {
         block: BlockContext,
         operations: &[Operation<'_>],
     ) -> Result<Vec<Outcome>, StateError> {
-        let mut docket = MapDocket::new(state);
+        let mut docket = MapDocket::new(state, self.epochs.known().present.epoch());
         let day = quota::day(block.proposed_at_ms);
         let mut outcomes = Vec::with_capacity(operations.len());
         for operation in operations {

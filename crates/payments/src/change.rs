@@ -52,7 +52,7 @@ mod union;
 pub use border::{Border, BorderRefusal};
 pub use claims::{Claimed, Claims};
 pub use locks::{CHUNK_ENTRIES, LockEntry, chunk_leaf, decode_chunk, encode_chunk};
-pub use step::{Change, ChangeError, ChangeStep, Closing};
+pub use step::{Change, ChangeError, ChangeStep, Closing, Entered};
 pub use union::{Before, Counting, Inheritance, Inherited, Prospect};
 
 #[cfg(test)]

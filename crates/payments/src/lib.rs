@@ -34,6 +34,7 @@
 
 mod authority;
 pub mod change;
+pub mod committee;
 mod frozen;
 mod lookup;
 mod network;

@@ -75,13 +75,15 @@ pub enum Kind {
     TxChange,
     /// An authority's report of everything that it locked in an epoch that ended.
     TxClosing,
+    /// A payment authority's word that it votes in an epoch.
+    TxEntered,
     /// A member's question after its own newest signatures.
     OwnQuestion,
 }
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -114,6 +116,7 @@ impl Kind {
         Self::TxReport,
         Self::TxChange,
         Self::TxClosing,
+        Self::TxEntered,
         Self::OwnQuestion,
     ];
 
@@ -153,6 +156,7 @@ impl Kind {
             Self::TxReport => "TX-REPORT/",
             Self::TxChange => "TX-CHANGE/",
             Self::TxClosing => "TX-CLOSING/",
+            Self::TxEntered => "TX-ENTERED/",
             Self::OwnQuestion => "OWN-QUESTION/",
         }
     }

@@ -1,22 +1,32 @@
 //! What is known of coins under release, in the map.
 
-use super::keys::{self, decode, encode};
+use super::keys::{self, encode};
 use super::quota::{Quota, QuotaFull};
 use crate::map::{MapWriter, Tree, entries};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
-use quorate_payments::release::{Decided, Docket, Known, Ordered, Standing};
+use quorate_payments::change::{Border, Change};
+use quorate_payments::committee::Ordered;
+use quorate_payments::release::{Decided, Docket, Known, Standing};
 use quorate_payments::{OutputId, TxId};
+use quorate_types::Epoch;
 use quorate_types::service::{State, StateError};
 
 /// The map with what a block changed so far.
 pub(super) struct MapDocket<'a> {
     map: MapWriter<'a>,
+    /// Epoch in force.
+    epoch: Epoch,
 }
 
 impl<'a> MapDocket<'a> {
-    pub(super) fn new(state: &'a mut dyn State) -> Self {
-        Self { map: MapWriter::new(state) }
+    pub(super) fn new(state: &'a mut dyn State, epoch: Epoch) -> Self {
+        Self { map: MapWriter::new(state), epoch }
+    }
+
+    /// Lets an epoch be the one in force.
+    pub(super) fn enter(&mut self, epoch: Epoch) {
+        self.epoch = epoch;
     }
 
     pub(super) fn finish(self, tree: &mut Tree) -> Result<(), StateError> {
@@ -44,7 +54,8 @@ impl<'a> MapDocket<'a> {
         coins: usize,
         day: u64,
     ) -> Result<Result<(), QuotaFull>, StateError> {
-        let mut quota: Quota = self.get(&keys::owner(owner))?.unwrap_or_default();
+        let quota: Quota = self.get(&keys::owner(owner))?.unwrap_or_default();
+        let mut quota = quota.in_epoch(self.epoch);
         if let Err(full) = quota.charge(coins, day) {
             return Ok(Err(full));
         }
@@ -58,7 +69,8 @@ impl<'a> MapDocket<'a> {
     pub(super) fn release_quotas(&mut self, decided: &Decided) -> Result<(), StateError> {
         for (coin, _) in decided {
             let owner = self.coin(*coin)?.owner.ok_or_else(entries::damaged)?;
-            let mut quota: Quota = self.get(&keys::owner(&owner))?.ok_or_else(entries::damaged)?;
+            let quota: Quota = self.get(&keys::owner(&owner))?.ok_or_else(entries::damaged)?;
+            let mut quota = quota.in_epoch(self.epoch);
             quota.release();
             self.set(&keys::owner(&owner), &quota)?;
         }
@@ -72,10 +84,21 @@ impl<'a> MapDocket<'a> {
         self.set(keys::COUNT, &(count + 1).to_be_bytes())
     }
 
+    /// What was ordered of the end of an epoch.
+    pub(super) fn border(&self, ended: Epoch) -> Result<Border, StateError> {
+        Ok(self.get(&keys::border(ended))?.unwrap_or_default())
+    }
+
+    pub(super) fn set_border(&mut self, ended: Epoch, border: &Border) -> Result<(), StateError> {
+        self.set(&keys::border(ended), border)
+    }
+
+    pub(super) fn set_change(&mut self, begun: Epoch, change: &Change) -> Result<(), StateError> {
+        self.set(&keys::change(begun), change)
+    }
+
     fn get<T: BorshDeserialize>(&self, key: &[u8]) -> Result<Option<T>, StateError> {
-        let entry = entries::get(self.map.state(), key)?;
-        let value = entry.as_deref().map(entries::decode).transpose()?;
-        value.map(|(_, value)| decode(value)).transpose()
+        keys::get(self.map.state(), key)
     }
 
     fn set(&mut self, key: &[u8], value: &impl BorshSerialize) -> Result<(), StateError> {
@@ -87,7 +110,8 @@ impl Docket for MapDocket<'_> {
     type Error = StateError;
 
     fn coin(&self, coin: OutputId) -> Result<Standing, StateError> {
-        Ok(self.get(&keys::coin(coin))?.unwrap_or_default())
+        let standing: Standing = self.get(&keys::coin(coin))?.unwrap_or_default();
+        Ok(standing.in_epoch(self.epoch))
     }
 
     fn set_coin(&mut self, coin: OutputId, standing: &Standing) -> Result<(), StateError> {

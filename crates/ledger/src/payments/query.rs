@@ -7,7 +7,8 @@ use borsh::BorshDeserialize;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::OutputId;
-use quorate_payments::release::{Decided, Ordered, Standing};
+use quorate_payments::committee::Ordered;
+use quorate_payments::release::{Decided, Standing};
 use quorate_types::service::Proven;
 
 /// Most changes that one query asks for.
@@ -41,7 +42,8 @@ pub fn standing_query(coin: OutputId) -> Query {
     Query::Get { key: keys::coin(coin).into() }
 }
 
-/// The standing of a coin in the state with this root; the default where nothing is known of it.
+/// The standing of a coin in the state with this root, of whatever epoch; the default where nothing
+/// is known of it.
 ///
 /// # Errors
 /// When the answer does not show it.

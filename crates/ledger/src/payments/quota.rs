@@ -2,7 +2,7 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::DAY_MS;
+use quorate_types::{DAY_MS, Epoch};
 
 /// Most coins of one owner that are under release at once.
 pub const UNDECIDED_MAX: u32 = 256;
@@ -18,6 +18,8 @@ pub(super) fn day(proposed_at_ms: u64) -> u64 {
 /// Coins of one owner that count against its bounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) struct Quota {
+    /// Epoch of the coins that are under release.
+    epoch: Epoch,
     undecided: u32,
     /// Day of the last freeze, and the number of coins frozen on it.
     day: u64,
@@ -40,6 +42,11 @@ pub(super) enum QuotaFull {
 }
 
 impl Quota {
+    /// The same, as it counts in this epoch: with the one before it, its releases ended.
+    pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
+        if self.epoch == epoch { self } else { Self { epoch, undecided: 0, ..self } }
+    }
+
     /// Counts coins that are to be frozen on this day, all or none (★).
     pub(super) fn charge(&mut self, coins: usize, day: u64) -> Result<(), QuotaFull> {
         let coins = u32::try_from(coins).expect("a freeze has 64 coins at most");
@@ -52,7 +59,8 @@ impl Quota {
                 return Err(QuotaFull::Daily(before));
             }
         }
-        *self = Self { undecided: self.undecided + coins, day, frozen: before + coins };
+        let undecided = self.undecided + coins;
+        *self = Self { undecided, day, frozen: before + coins, ..*self };
         Ok(())
     }
 

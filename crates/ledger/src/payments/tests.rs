@@ -1,5 +1,7 @@
 //! The service over a whole release, and its answers against their proofs.
 
+mod epochs;
+
 use super::*;
 use crate::map::ProofError;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
@@ -26,15 +28,20 @@ fn authority(index: u8) -> KeyFile {
     KeyFile::from_seed(PayScheme::Plain.keys(), &[index + 1; 32])
 }
 
-/// Four authorities; Mallory has two coins, the hoarder many.
+/// The network, as it is founded.
 fn network() -> Arc<Network> {
+    Arc::new(Network::load(&file()).expect("a sound file"))
+}
+
+/// Four authorities; Mallory has two coins, the hoarder many.
+fn file() -> NetworkFile {
     let entry = |index: u8| {
         let address = format!("a{index}.example:1");
         AuthorityEntry::new(&authority(index).public(), vec![address])
     };
     let endow = |person| Endowment { owner: secret(person).public().to_string(), value: 1 };
     let owners = [MALLORY; 2].into_iter().chain([HOARDER; HOARD]);
-    let file = NetworkFile {
+    NetworkFile {
         name: "test".into(),
         network: None,
         epoch: Epoch(1),
@@ -44,8 +51,7 @@ fn network() -> Arc<Network> {
         groups: None,
         genesis: owners.map(endow).collect(),
         authorities: (0..4).map(entry).collect(),
-    };
-    Arc::new(Network::load(&file).expect("a sound file"))
+    }
 }
 
 /// A replica of the service with its state.
@@ -62,7 +68,7 @@ impl Replica {
     }
 
     /// Executes steps as one block.
-    fn execute(&mut self, steps: &[ReleaseStep]) -> Vec<Result<Decided, String>> {
+    fn execute(&mut self, steps: &[Step]) -> Vec<Result<Decided, String>> {
         let encoded: Vec<Bytes> = steps.iter().map(|step| step.encode().into()).collect();
         self.execute_bytes(&encoded)
     }
@@ -82,7 +88,7 @@ impl Replica {
         outcomes.into_iter().map(read).collect()
     }
 
-    fn step(&mut self, step: &ReleaseStep) -> Result<Decided, String> {
+    fn step(&mut self, step: &Step) -> Result<Decided, String> {
         self.execute(std::slice::from_ref(step)).remove(0)
     }
 
@@ -119,17 +125,19 @@ fn coins(network: &Network, person: u8) -> Vec<Coin> {
     own.map(|(id, output)| Coin { id, output, origin: Origin::Genesis }).collect()
 }
 
-fn freeze(network: &Network, person: u8, coins: &[Coin]) -> ReleaseStep {
-    ReleaseStep::Freeze(Freeze::by_owner(network, &secret(person), coins.to_vec()))
+fn freeze(network: &Network, person: u8, coins: &[Coin]) -> Step {
+    let freeze = Freeze::by_owner(network, &secret(person), coins.to_vec());
+    Step::Release(ReleaseStep::Freeze(freeze))
 }
 
-fn report(network: &Network, from: u8, coin: OutputId, held: Held) -> ReleaseStep {
+fn report(network: &Network, from: u8, coin: OutputId, held: Held) -> Step {
     let identity = authority(from).identity;
-    ReleaseStep::Report(Report::sign(network, &identity, ReplicaId(from.into()), coin, held))
+    let report = Report::sign(network, &identity, ReplicaId(from.into()), coin, held);
+    Step::Release(ReleaseStep::Report(report))
 }
 
 /// Steps of a release of Mallory's first coin, for which one authority voted once.
-fn release_of_half_a_payment(network: &Network) -> Vec<ReleaseStep> {
+fn release_of_half_a_payment(network: &Network) -> Vec<Step> {
     let coins = coins(network, MALLORY);
     let half = Transaction::spend(network, &secret(MALLORY), &coins[..1], vec![coins[0].output]);
     let held = [Held::For(half.core(network.id())), Held::Free, Held::Free];
@@ -152,7 +160,8 @@ fn what_a_step_changes_is_numbered_from_0_and_proven() {
     assert_eq!(standing.decision, Some(decided[0].1));
     assert_eq!(standing.reports.len(), 3);
     let owner = secret(MALLORY).public();
-    let ordered = [Ordered::Freeze { owner, coins: vec![coin] }, Ordered::Decided(decided)];
+    let frozen = release::Ordered::Freeze { owner, coins: vec![coin] };
+    let ordered = [frozen, release::Ordered::Decided(decided)].map(Ordered::Release);
     assert_eq!(replica.ordered(0, 10), Ok(ordered.to_vec()));
     assert_eq!(replica.ordered(0, 1), Ok(ordered[..1].to_vec()));
     assert_eq!(replica.ordered(1, 1), Ok(ordered[1..].to_vec()));
@@ -201,8 +210,9 @@ fn a_number_that_is_left_out_is_noticed() {
     let mut replica = Replica::new(&network);
     let mut state = replica.store.begin().unwrap();
     let mut map = crate::map::MapWriter::new(&mut *state);
+    let nothing = Ordered::Release(release::Ordered::Decided(vec![]));
     for number in [0, 2] {
-        map.set(&keys::event(number), Some(&keys::encode(&Ordered::Decided(vec![])))).unwrap();
+        map.set(&keys::event(number), Some(&keys::encode(&nothing))).unwrap();
     }
     map.finish(&mut replica.service.tree).unwrap();
     state.commit(true).unwrap();
@@ -224,7 +234,8 @@ fn what_changes_nothing_has_no_number() {
     assert_eq!(replica.root(), root);
     assert_eq!(replica.step(&freeze(&network, MALLORY, &coins)), Ok(vec![]));
     let owner = secret(MALLORY).public();
-    let frozen = |coin: &Coin| Ordered::Freeze { owner, coins: vec![coin.id] };
+    let frozen =
+        |coin: &Coin| Ordered::Release(release::Ordered::Freeze { owner, coins: vec![coin.id] });
     assert_eq!(replica.ordered(0, 10), Ok(coins.iter().map(frozen).collect()));
 }
 
@@ -235,14 +246,14 @@ fn what_breaks_a_rule_without_any_order_is_not_admitted() {
     let coins = coins(&network, MALLORY);
     let foreign = freeze(&network, HOARDER, &coins[..1]).encode();
     let mut forged = report(&network, 0, coins[0].id, Held::Free);
-    if let ReleaseStep::Report(report) = &mut forged {
+    if let Step::Release(ReleaseStep::Report(report)) = &mut forged {
         report.authority = ReplicaId(1);
     }
     let steps = [foreign, forged.encode(), vec![0; 9], vec![0; STEP_BYTES_MAX + 1]];
     let reasons = [
         "neither the coins' owner signed the wish, nor is it proven to have spent them twice",
         "the report is not signed by an authority of this network",
-        "this is no step of a release",
+        "this is no step of a release or of a change of authorities",
         "a step takes at most 131072 bytes",
     ];
     let root = replica.root();
@@ -308,4 +319,6 @@ fn broken_rules_are_noticed() {
     assert_noticed(Mutant::PayFreezeWithoutBound, an_owner_has_so_many_coins_under_release);
     assert_noticed(Mutant::PayFreezeWithoutBound, an_owner_has_so_many_coins_frozen_in_a_day);
     assert_noticed(Mutant::PayFollowOverGap, a_number_that_is_left_out_is_noticed);
+    let reports = epochs::reports_of_an_epoch_end_with_it;
+    assert_noticed(Mutant::PayReportsOfFormerEpoch, reports);
 }

@@ -15,6 +15,8 @@ pub enum ChangeStep {
     Change(Box<Change>),
     /// Say what an authority locked in the epoch that ended.
     Closing(Closing),
+    /// Say that an authority votes in the epoch that began.
+    Entered(Entered),
 }
 
 /// The network file of the next epoch, with the consent of both epochs' authorities.
@@ -45,12 +47,21 @@ pub struct Closing {
     pub signature: Signature,
 }
 
+/// An authority's word that one of its shards votes in the epoch that began: whoever leaves may
+/// stop once a quorum says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Entered {
+    /// Index of the authority in the epoch that began.
+    pub authority: ReplicaId,
+    /// Its shard.
+    pub shard: u16,
+    /// The authority's signature, under its identity key.
+    pub signature: Signature,
+}
+
 /// Rule that a change, or a step of one, breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
-    /// The bytes are no step, or too many.
-    #[error("this is no step of a change")]
-    Malformed,
     /// A file of another network, or not of the epoch after the present one.
     #[error("the network file is of epoch {found}, or of another network: the next is {expected}")]
     NotNext {
@@ -87,6 +98,12 @@ pub enum ChangeError {
     /// A report that its authority did not sign, or of a shard that there is not.
     #[error("the closing report is not signed by an authority of this epoch, or not of its shards")]
     Reporter,
+    /// Word of an authority that it did not sign, or of a shard that there is not.
+    #[error("that a shard votes in the epoch is not signed by an authority of it")]
+    Entrant,
+    /// A report, or a beginning, of an epoch that goes on.
+    #[error("no change of the authorities was ordered")]
+    NotEnded,
 }
 
 impl Change {
@@ -163,7 +180,11 @@ impl Closing {
         leaves.len() as u64 == chunks_of(self.count) && root_of(leaves) == self.root
     }
 
-    fn check(&self, network: &Network) -> Result<(), ChangeError> {
+    /// Checks that the authority signed it, of the epoch of `network` (★).
+    ///
+    /// # Errors
+    /// [`ChangeError::Reporter`].
+    pub fn check(&self, network: &Network) -> Result<(), ChangeError> {
         let key = network.committee().identity(self.authority).ok_or(ChangeError::Reporter)?;
         let is_signed = key.verify(&self.statement(network), &self.signature).is_ok()
             || mutants::active(Mutant::PayCloseForAnybody);
@@ -178,30 +199,40 @@ impl Closing {
     }
 }
 
-impl ChangeStep {
-    /// Most bytes of an encoded step: those of an order.
-    pub const BYTES_MAX: usize = crate::ORDER_BYTES_MAX;
-
-    /// The step in these bytes, if it keeps every rule that needs no order (★). `network` is that
-    /// of the epoch that ends.
-    ///
-    /// # Errors
-    /// The first rule that it breaks.
-    pub fn open(network: &Network, bytes: &[u8]) -> Result<Self, ChangeError> {
-        if bytes.len() > Self::BYTES_MAX {
-            return Err(ChangeError::Malformed);
-        }
-        let step = Self::try_from_slice(bytes).map_err(|_| ChangeError::Malformed)?;
-        match &step {
-            Self::Change(change) => drop(network.succeed(change)?),
-            Self::Closing(closing) => closing.check(network)?,
-        }
-        Ok(step)
+impl Entered {
+    /// Signs that a shard votes in the epoch of `network`.
+    #[must_use]
+    pub fn sign(network: &Network, secret: &IdentitySecret, place: (ReplicaId, u16)) -> Self {
+        let (authority, shard) = place;
+        let signature = secret.sign(&Self::statement(network, place));
+        Self { authority, shard, signature }
     }
 
-    /// The bytes to order.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        borsh::to_vec(self).expect("encoding into memory cannot fail")
+    fn check(&self, network: &Network) -> Result<(), ChangeError> {
+        let key = network.committee().identity(self.authority).ok_or(ChangeError::Entrant)?;
+        let statement = Self::statement(network, (self.authority, self.shard));
+        let is_signed = key.verify(&statement, &self.signature).is_ok();
+        let is_sound = is_signed && self.shard < network.shards();
+        if is_sound { Ok(()) } else { Err(ChangeError::Entrant) }
+    }
+
+    fn statement(network: &Network, place: (ReplicaId, u16)) -> Vec<u8> {
+        sign::statement(Kind::TxEntered, network.scope(), &place)
+    }
+}
+
+impl ChangeStep {
+    /// Checks every rule that needs no order (★). `present` is the network of the epoch in force,
+    /// `ended` that of the one before it.
+    ///
+    /// # Errors
+    /// The first rule that the step breaks.
+    pub fn check(&self, present: &Network, ended: Option<&Network>) -> Result<(), ChangeError> {
+        let ended = || ended.ok_or(ChangeError::NotEnded);
+        match self {
+            Self::Change(change) => present.succeed(change).map(drop),
+            Self::Closing(closing) => closing.check(ended()?),
+            Self::Entered(entered) => ended().and_then(|_| entered.check(present)),
+        }
     }
 }

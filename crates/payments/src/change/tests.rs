@@ -6,7 +6,7 @@ use crate::testing::{
     ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, replica, secret, to,
 };
 use crate::{
-    AuthorityEffect, AuthorityEvent, Coin, Invalid, NetworkError, OutputId, PayScheme,
+    AuthorityEffect, AuthorityEvent, Coin, Invalid, Network, NetworkError, OutputId, PayScheme,
     ReleaseEntry, Transaction, TxId, Verdict,
 };
 use quorate_crypto::mutants::{Mutant, assert_noticed};
@@ -289,8 +289,8 @@ fn nothing_is_reported_of_coins_once_the_epoch_has_ended() {
     assert_eq!(scene.reports(&[0])[&replica(0)], [], "the report stays what it was");
 }
 
-fn step(change: &Change) -> Vec<u8> {
-    ChangeStep::Change(Box::new(change.clone())).encode()
+fn check(present: &Network, change: &Change) -> Result<(), ChangeError> {
+    ChangeStep::Change(Box::new(change.clone())).check(present, None)
 }
 
 /// A change signed by these authorities, of whom number 4 is the newcomer.
@@ -307,9 +307,7 @@ fn signed_by(testnet: &TestNetwork, signers: &[usize]) -> Change {
 #[test]
 fn a_change_takes_quorums_of_both_epochs_and_every_newcomer() {
     let testnet = TestNetwork::new();
-    let open = |signers: &[usize]| {
-        ChangeStep::open(&testnet.network, &step(&signed_by(&testnet, signers))).map(drop)
-    };
+    let open = |signers: &[usize]| check(&testnet.network, &signed_by(&testnet, signers));
     assert_eq!(open(&[1, 2, 3, 4]), Ok(()));
     assert_eq!(open(&[0, 1, 2, 4]), Ok(()));
     assert_eq!(open(&[1, 2, 4]), Err(ChangeError::TooFew { found: 2, least: 3 }));
@@ -322,7 +320,7 @@ fn signatures_are_for_the_whole_file() {
     let testnet = TestNetwork::new();
     let mut change = signed_by(&testnet, &[1, 2, 3, 4]);
     change.next.authorities[0].addresses[0] = "elsewhere.example:1".into();
-    let error = ChangeStep::open(&testnet.network, &step(&change)).expect_err("another file");
+    let error = check(&testnet.network, &change).expect_err("another file");
     assert_eq!(error, ChangeError::TooFew { found: 0, least: 3 });
 }
 
@@ -404,12 +402,50 @@ fn the_first_change_and_the_first_report_of_each_authority_count() {
 }
 
 #[test]
+fn an_epoch_has_begun_once_a_quorum_of_its_own_authorities_says_so() {
+    let testnet = TestNetwork::new();
+    let (next, change) = testnet.next(&[0]);
+    let entered = |one: usize| {
+        let place = (replica(one), 0);
+        Entered::sign(&next.network, &next.keys[one].identity, place)
+    };
+    let check = |entered: Entered| {
+        ChangeStep::Entered(entered).check(&next.network, Some(&testnet.network))
+    };
+    let mut border = Border::default();
+    assert_eq!(border.apply(&ChangeStep::Entered(entered(0))), Err(BorderRefusal::NotEnded));
+    assert_eq!(border.apply(&ChangeStep::Change(Box::new(change))), Ok(()));
+    for one in [0, 2, 3] {
+        assert!(!border.has_begun(1, &Weights::equal(4)));
+        assert_eq!(check(entered(one)), Ok(()));
+        assert_eq!(border.apply(&ChangeStep::Entered(entered(one))), Ok(()));
+    }
+    assert!(border.has_begun(1, &Weights::equal(4)));
+    assert!(!border.has_begun(2, &Weights::equal(4)), "each shard");
+    assert_eq!(border.apply(&ChangeStep::Entered(entered(2))), Err(BorderRefusal::Known));
+    let forged = [
+        Entered { authority: replica(1), ..entered(0) },
+        Entered { shard: 1, ..entered(0) },
+        Entered::sign(&next.network, &next.keys[0].identity, (replica(0), 1)),
+        Entered::sign(&testnet.network, &next.keys[0].identity, (replica(0), 0)),
+    ];
+    for entered in forged {
+        assert_eq!(check(entered), Err(ChangeError::Entrant));
+    }
+    let early = ChangeStep::Entered(entered(0)).check(&next.network, None);
+    assert_eq!(early, Err(ChangeError::NotEnded));
+}
+
+#[test]
 fn a_report_is_signed_by_its_authority() {
     let testnet = TestNetwork::new();
     let next = testnet.next(&[0]).1.next.digest();
     let ChangeStep::Closing(sound) = closing(&testnet, 1, next) else { panic!("a report") };
-    let open = |closing| ChangeStep::open(&testnet.network, &ChangeStep::Closing(closing).encode());
-    assert_eq!(open(sound), Ok(ChangeStep::Closing(sound)));
+    let check = |closing: Closing| {
+        let after = testnet.next(&[0]).0.network;
+        ChangeStep::Closing(closing).check(&after, Some(&testnet.network))
+    };
+    assert_eq!(check(sound), Ok(()));
     let forged = [
         Closing { authority: replica(2), ..sound },
         Closing { count: 2, ..sound },
@@ -417,12 +453,13 @@ fn a_report_is_signed_by_its_authority() {
         Closing { next: Digest::ZERO, ..sound },
     ];
     for closing in forged {
-        assert_eq!(open(closing), Err(ChangeError::Reporter));
+        assert_eq!(check(closing), Err(ChangeError::Reporter));
     }
     let beyond =
         Closing::sign(&testnet.network, &testnet.keys[1].identity, (replica(1), 1), next, (0, &[]));
-    assert_eq!(open(beyond), Err(ChangeError::Reporter), "there is one shard");
-    assert_eq!(ChangeStep::open(&testnet.network, b"no step"), Err(ChangeError::Malformed));
+    assert_eq!(check(beyond), Err(ChangeError::Reporter), "there is one shard");
+    let early = ChangeStep::Closing(sound).check(&testnet.network, None);
+    assert_eq!(early, Err(ChangeError::NotEnded));
 }
 
 fn entry(tx: u8, input: u8) -> LockEntry {

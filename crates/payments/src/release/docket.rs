@@ -4,13 +4,16 @@ use super::Decision;
 use crate::{OutputId, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
-use quorate_types::{ReplicaId, Weights};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::{Epoch, ReplicaId, Weights};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 /// Standing of one coin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Standing {
+    /// Epoch of what follows. A decision holds in later ones; anything else ends with it.
+    pub epoch: Epoch,
     /// Owner of the coin, once its freeze was ordered: who alone can have spent it (★).
     pub owner: Option<IdentityKey>,
     /// Transactions that are known to take it: reported, at this or another coin, or certified.
@@ -22,6 +25,16 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// The same, as it counts in this epoch (★): reports of an epoch that ended are of other
+    /// authorities' locks.
+    #[must_use]
+    pub fn in_epoch(self, epoch: Epoch) -> Self {
+        let counts = self.epoch == epoch
+            || self.decision.is_some()
+            || mutants::active(Mutant::PayReportsOfFormerEpoch);
+        if counts { self } else { Self { epoch, ..Self::default() } }
+    }
+
     /// Returns `true` once the coin's freeze was ordered.
     #[must_use]
     pub fn is_frozen(&self) -> bool {

@@ -82,6 +82,9 @@ pub enum StepError {
     /// A certificate that does not hold.
     #[error("the certificate does not hold")]
     Certificate,
+    /// A certificate of an epoch that has ended.
+    #[error("the certificate is of an epoch that has ended: reports of the present one decide")]
+    FormerEpoch,
 }
 
 impl Freeze {
@@ -165,19 +168,20 @@ impl ReleaseStep {
             return Err(StepError::Malformed);
         }
         let step = Self::try_from_slice(bytes).map_err(|_| StepError::Malformed)?;
-        match &step {
-            Self::Freeze(freeze) => freeze.check(network)?,
-            Self::Report(report) => report.check(network)?,
-            Self::Certified { core, certificate } => {
-                if !core.is_genuine(network) {
-                    return Err(StepError::Payer);
-                }
-                if network.votes().verify(&[(core.id, certificate)]) != [true] {
-                    return Err(StepError::Certificate);
-                }
-            }
-        }
+        step.check(network)?;
         Ok(step)
+    }
+
+    /// Checks every rule that needs no order (★). `network` is that of the epoch in force.
+    ///
+    /// # Errors
+    /// The first rule that the step breaks.
+    pub fn check(&self, network: &Network) -> Result<(), StepError> {
+        match self {
+            Self::Freeze(freeze) => freeze.check(network),
+            Self::Report(report) => report.check(network),
+            Self::Certified { core, certificate } => check_certified(network, core, certificate),
+        }
     }
 
     /// The bytes to order.
@@ -185,6 +189,23 @@ impl ReleaseStep {
     pub fn encode(&self) -> Vec<u8> {
         borsh::to_vec(self).expect("encoding into memory cannot fail")
     }
+}
+
+/// A certificate decides where reports do not, so that its signers' keys must not have leaked: it
+/// is of the epoch in force (★).
+fn check_certified(
+    network: &Network,
+    core: &Core,
+    certificate: &TxCertificate,
+) -> Result<(), StepError> {
+    if certificate.epoch != network.epoch() && !mutants::active(Mutant::PayReleaseByFormerKeys) {
+        return Err(StepError::FormerEpoch);
+    }
+    if !core.is_genuine(network) {
+        return Err(StepError::Payer);
+    }
+    let is_certified = network.votes().verify(&[(core.id, certificate)]) == [true];
+    if is_certified { Ok(()) } else { Err(StepError::Certificate) }
 }
 
 /// Statement that an owner signs to have coins frozen.

@@ -341,5 +341,7 @@ mod mutants {
             a_coin_is_not_decided_for_what_another_owner_signed_over_it,
         );
         assert_noticed(Mutant::PayReportByAnybody, a_report_is_its_authoritys_and_counts_once);
+        let leaked: fn() = forms::a_certificate_decides_in_its_own_epoch_alone;
+        assert_noticed(Mutant::PayReleaseByFormerKeys, leaked);
     }
 }

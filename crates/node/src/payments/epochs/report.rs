@@ -8,7 +8,7 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_payments::Network;
 use quorate_payments::change::{
-    CHUNK_ENTRIES, ChangeStep, Closing, LockEntry, chunk_leaf, decode_chunk, encode_chunk,
+    CHUNK_ENTRIES, Closing, LockEntry, chunk_leaf, decode_chunk, encode_chunk,
 };
 use quorate_storage::{Disk, RealDisk, StorageError};
 use quorate_types::ReplicaId;
@@ -105,8 +105,7 @@ impl ClosedReport {
         let signed = Signed::try_from_slice(&bytes)
             .map_err(|_| unsound("its file `closing` is not what was written".into()))?;
         let Signed { closing, leaves } = signed;
-        ChangeStep::open(network, &ChangeStep::Closing(closing).encode())
-            .map_err(|error| unsound(error.to_string()))?;
+        closing.check(network).map_err(|error| unsound(error.to_string()))?;
         if !closing.has_leaves(&leaves) {
             return Err(unsound("its list of chunks is not what its authority signed".into()));
         }

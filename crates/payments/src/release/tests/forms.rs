@@ -8,7 +8,7 @@ use crate::testing::{ALICE, BOB, MALLORY, replica, secret};
 use crate::{AuthorityEvent, Coin, Core, Equivocation, OutputId, TxId, Verdict};
 use crate::{release::Cause, release::Releases};
 use quorate_crypto::Signature;
-use quorate_types::Weights;
+use quorate_types::{Epoch, Weights};
 use std::collections::BTreeSet;
 
 impl Scene {
@@ -129,6 +129,7 @@ fn a_coin_is_stuck_between_two_that_an_honest_one_may_have_voted_for() {
     let weights = Weights::equal(4);
     let names = [BOB, ALICE].map(|payee| scene.core(&scene.spend(&[0], payee)).id);
     let standing = |named: [Option<usize>; 4]| Standing {
+        epoch: Epoch(1),
         owner: Some(secret(MALLORY).public()),
         claims: BTreeSet::from(names),
         reports: (0..)
@@ -169,6 +170,18 @@ fn a_certificate_decides_what_is_frozen_and_is_shown_again_in_vain() {
         certificate: scene.testnet.certificate(&rival),
     };
     assert_eq!(scene.order(&against), Err("what is certified was decided against".to_owned()));
+}
+
+/// ★ Keys of an epoch that ended may have leaked since, all of them.
+#[test]
+pub(super) fn a_certificate_decides_in_its_own_epoch_alone() {
+    let scene = Scene::new();
+    let paid = scene.spend(&[0], BOB);
+    let certificate = scene.testnet.certificate(&paid);
+    let step = ReleaseStep::Certified { core: scene.core(&paid), certificate };
+    assert_eq!(scene.refusal(&step), None);
+    let next = scene.testnet.next(&[0]).0.network;
+    assert_eq!(step.check(&next), Err(StepError::FormerEpoch));
 }
 
 /// Nothing is decided of a coin that nobody froze, whatever is known of what takes it.
