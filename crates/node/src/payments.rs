@@ -14,6 +14,7 @@
 //! ```
 
 mod authority;
+mod border_watch;
 mod client;
 mod committee;
 mod config;
@@ -23,28 +24,32 @@ mod follower;
 mod locks;
 mod mark;
 mod network_files;
+mod newcomer;
+mod order;
 mod queue;
 mod records;
 mod releases;
 mod requests;
+mod run;
 mod server;
 mod status;
 mod testnet;
 mod wallet_requests;
 
 pub use authority::Authority;
+pub use border_watch::BorderWatch;
 pub use client::{PayClient, PayFeed, PreparedOrder};
 pub use committee::{CommitteeError, ReleaseCommittee};
 pub use config::{AuthorityConfig, AuthorityConfigError};
 pub use epochs::{
-    Begun, ClosedReport, PayEpochError, begin, change_beside, close, read_change, report_folder,
-    write_change,
+    Beginning, Begun, ClosedReport, NextEpoch, PayEpochError, begin, change_beside, close,
+    read_change, report_folder, write_change,
 };
 pub use follower::ReleaseStatus;
 pub use locks::{Locks, recover};
-use network_files::read_network_before;
-pub use network_files::{read_network, read_network_file};
+pub use network_files::{read_network, read_network_before, read_network_file};
 pub use releases::ReleaseFeed;
+pub use run::{Ended, run_authority};
 pub use status::AuthorityStatus;
 pub use testnet::{PayTestnet, PayTestnetPlan};
 

@@ -14,8 +14,9 @@ use quorate_node::payments::{
 use quorate_node::ports::free_ports;
 use quorate_node::transport::Limits;
 use quorate_node::{NodeConfig, Validator};
+use quorate_payments::committee::Ordered;
 use quorate_payments::release::{
-    Cause, Decision, Freeze, Held, Ordered, ReleaseStep, Report, Standing,
+    self, Cause, Decision, Freeze, Held, ReleaseStep, Report, Standing,
 };
 use quorate_payments::{
     Coin, Endowment, Equivocation, Network, Origin, Output, PaymentOutcome, Transaction, Verdict,
@@ -217,10 +218,12 @@ fn a_double_spend_is_decided_over_a_liar_and_a_restart() {
     assert!(net.is_certified(&back));
     assert_eq!(net.pay(&gone), PaymentOutcome::Released(lost.id, Decision::Refund));
     let ordered = net.committee.ordered(0, 100).unwrap();
-    let [Ordered::Freeze { owner, coins }, Ordered::Decided(_), Ordered::Decided(_)] = &ordered[..]
+    let [Ordered::Release(release::Ordered::Freeze { owner, coins }), decided @ ..] = &ordered[..]
     else {
         panic!("{ordered:?}")
     };
+    let is_decided = |one: &Ordered| matches!(one, Ordered::Release(release::Ordered::Decided(_)));
+    assert!(decided.len() == 2 && decided.iter().all(is_decided), "{ordered:?}");
     let mut frozen = [twice.id, lost.id];
     frozen.sort();
     assert_eq!((*owner, &coins[..]), (mallory().public(), &frozen[..]));

@@ -63,7 +63,7 @@ pub use quorate_crypto::mutants;
 pub use receipt::{Memo, Paid, PayReceipt, ReceiptError};
 pub use records::{
     CoinStatus, NOTE_BYTES_MAX, Note, Numbered, REQUEST_ITEMS_MAX, RecordContent, RecordKind,
-    RecordName, RecordRefusal, WalletRecord, WalletReply, WalletRequest,
+    RecordName, RecordRefusal, ReportPart, WalletRecord, WalletReply, WalletRequest,
 };
 pub use scheme::{PayScheme, UnknownPayScheme};
 pub use spent::{ClosingLocks, ColdSet, Lock, LockStatus, Locked, SpentSet};

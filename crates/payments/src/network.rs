@@ -216,6 +216,12 @@ impl Network {
         self.epochs.former() == 0
     }
 
+    /// Epoch that the network was founded with.
+    #[must_use]
+    pub fn founding_epoch(&self) -> Epoch {
+        Epoch(self.epoch().0 - self.former_epochs() as u64)
+    }
+
     /// Number of epochs that ended before this one.
     #[must_use]
     pub fn former_epochs(&self) -> usize {

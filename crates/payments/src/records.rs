@@ -15,7 +15,7 @@ use crate::{
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, IdentityKey};
-use quorate_types::ReplicaId;
+use quorate_types::{Epoch, ReplicaId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Words of a wallet to itself, as a rule sealed: opaque to authorities.
@@ -85,6 +85,21 @@ pub enum WalletRequest {
     /// Asks to remove records that the wallet does not need any more: at most
     /// [`REQUEST_ITEMS_MAX`].
     Remove(Vec<RecordName>),
+    /// Asks, for an authority of the next epoch, for a part of a closing report.
+    Report(ReportPart),
+}
+
+/// Part of a closing report ([`change`](crate::change)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ReportPart {
+    /// Epoch that the report ended.
+    pub ended: Epoch,
+    /// Index of its authority in that epoch.
+    pub authority: ReplicaId,
+    /// Shard whose locks it has.
+    pub shard: u16,
+    /// 0 for what the authority signed and the leaves of its chunks; n + 1 for chunk n.
+    pub part: u32,
 }
 
 /// State of an input at one authority.
@@ -173,6 +188,8 @@ pub enum WalletReply {
         /// True where others follow.
         more: bool,
     },
+    /// Part of a report; `None` where there is none here.
+    Report(Option<Vec<u8>>),
     /// It is done, durably.
     Done,
     /// It is not done, and asking again will not change that.

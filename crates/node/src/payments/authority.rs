@@ -4,18 +4,23 @@ mod log;
 
 use super::committee::ReleaseCommittee;
 use super::config::{AuthorityConfig, AuthorityConfigError};
-use super::epochs::{DiskInheritance, epoch_folder, mark_name, owner_of, report_folder_of};
+use super::epochs::{
+    Beginning, DiskInheritance, ReportShelf, Succession, epoch_folder, mark_name, network_in_force,
+    owner_of, report_folder_of,
+};
 use super::evidence::Evidence;
-use super::follower::{Follower, FollowerHost, FollowerStatus};
+use super::follower::{Follower, FollowerStatus, Following};
 use super::locks::{Locks, recover_into};
 use super::mark::{Mark, Start};
+use super::order::OrderReader;
 use super::queue::{Leaving, Promise, Queued};
 use super::records::Records;
 use super::releases::{ReleaseFeed, ReleaseLog};
+use super::run::Ended;
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
 use super::wallet_requests::{WalletRequests, open_recorded};
-use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network, read_network_before};
+use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network_before};
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::descriptors::{Demand, Descriptors, limit};
@@ -37,7 +42,6 @@ use quorate_payments::{
 use quorate_storage::{LogConfig, Owner, StorageError};
 use quorate_types::{Epoch, Machine, ReplicaId, Time};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -60,8 +64,11 @@ const NETWORK_END: Duration = Duration::from_millis(200);
 pub struct Authority {
     address: SocketAddr,
     http_address: SocketAddr,
+    epoch: Epoch,
     failures: Receiver<NodeError>,
     stopping: Arc<AtomicBool>,
+    /// Tells that the next epoch can begin. The sender is kept so that its end says nothing.
+    superseded: (Sender<Beginning>, Receiver<Beginning>),
     machine: Option<Sender<()>>,
     releases: ReleaseFeed,
     threads: Vec<JoinHandle<()>>,
@@ -109,7 +116,7 @@ impl Authority {
 
     fn open(config: &AuthorityConfig, keys: &KeyFile, start: Start) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys)?;
-        let check = |committee| check_committee(committee, &origin.network);
+        let check = |committee| ReleaseCommittee::check(committee, &origin.network);
         let links = config.committee.as_deref().map(check).transpose()?.unwrap_or(0);
         let runtime = start_runtime(config.network_threads)?;
         let own = origin.network.address(origin.me.index(), config.shard).expect("checked");
@@ -139,10 +146,23 @@ impl Authority {
         let next = kept.locks.next();
         let (stop, stopped) = bounded(0);
         let releases = origin.spawn(&mut threads, config, &arrived, kept, stopped.clone())?;
+        let (supersede, superseded) = bounded(1);
         if let (Some(committee), Some(status)) = (&config.committee, following) {
             let follower = Follower::new(&origin.network, origin.me, origin.shard);
-            let host = FollowerHost::new(committee, releases.clone(), stopped, status);
-            threads.spawn("releases", move || host.run(follower))?;
+            let (feed, identity) = (releases.clone(), keys.identity.clone());
+            let succession = Succession::new(config, &identity, &origin.network, runtime.handle())?;
+            let mut following = Following::new(follower, feed, identity, succession, status);
+            let reader = OrderReader::new(committee, stopped);
+            let supersede = supersede.clone();
+            let follow = move || {
+                let beginning = reader.run(&mut following)?;
+                beginning.map_or(Ok(()), |beginning| {
+                    // Fails only when the host stops.
+                    let _ = supersede.send(beginning);
+                    Ok(())
+                })
+            };
+            threads.spawn("committee", follow)?;
         }
         let server = Server::new(
             tls::listener(&keys.identity)?,
@@ -161,8 +181,10 @@ impl Authority {
         Ok(Self {
             address,
             http_address,
+            epoch: origin.network.epoch(),
             failures,
             stopping,
+            superseded: (supersede, superseded),
             machine: Some(stop),
             releases,
             threads: threads.handles,
@@ -174,6 +196,12 @@ impl Authority {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Epoch that it votes in.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// Address at which it serves status and evidence.
@@ -188,17 +216,20 @@ impl Authority {
         self.releases.clone()
     }
 
-    /// Blocks until `shutdown` is triggered or something fails, then stops.
+    /// Blocks until `shutdown` is triggered, the next epoch can begin or something fails, then stops.
     ///
     /// # Errors
     /// What failed.
-    pub fn wait(mut self, shutdown: &Shutdown) -> Result<(), NodeError> {
-        let failure = select! {
-            recv(shutdown.triggered) -> _ => None,
-            recv(self.failures) -> failure => failure.ok(),
+    pub fn wait(mut self, shutdown: &Shutdown) -> Result<Ended, NodeError> {
+        let (ended, failure) = select! {
+            recv(shutdown.triggered) -> _ => (Ended::Stopped, None),
+            recv(self.superseded.1) -> next => {
+                (next.map_or(Ended::Stopped, Ended::Superseded), None)
+            }
+            recv(self.failures) -> failure => (Ended::Stopped, failure.ok()),
         };
         self.end();
-        failure.or_else(|| self.failures.try_recv().ok()).map_or(Ok(()), Err)
+        failure.or_else(|| self.failures.try_recv().ok()).map_or(Ok(ended), Err)
     }
 
     fn end(&mut self) {
@@ -221,7 +252,7 @@ impl Drop for Authority {
 
 impl Origin {
     fn load(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
-        Self::load_in(config, keys, read_network(&config.network)?)
+        Self::load_in(config, keys, network_in_force(config)?)
     }
 
     fn load_in(
@@ -338,6 +369,7 @@ impl Origin {
                 records: Arc::clone(&kept.records),
                 payers: Arc::clone(&self.payers),
                 queue: queue.clone(),
+                reports: ReportShelf::new(config, &self.network),
             },
         });
         for _ in 0..config.check_threads {
@@ -397,16 +429,6 @@ impl Stopped {
         self.kept.releases.keep(entries)?;
         self.kept.mark.advance(log::promises(&self.kept.locks, &self.kept.releases))
     }
-}
-
-/// Number of connections of a client of this committee, if it orders what this epoch's authorities
-/// may follow (★: it knows those of the founding epoch, and would count what they report later).
-fn check_committee(committee: &Path, network: &Network) -> Result<usize, AuthorityConfigError> {
-    if network.is_founding() {
-        return ReleaseCommittee::check(committee, network);
-    }
-    let (path, epoch) = (committee.to_owned(), network.epoch().0);
-    Err(AuthorityConfigError::CommitteeOfFirstEpoch { path, epoch })
 }
 
 fn log_config(config: &AuthorityConfig) -> LogConfig {

@@ -65,8 +65,17 @@ impl PayClient {
     /// # Errors
     /// When the key is refused by the TLS library.
     pub fn start(network: Arc<Network>, identity: &IdentitySecret) -> Result<Self, NodeError> {
-        let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
         let shard = network.shard_of(&identity.public());
+        Self::start_at(network, identity, shard)
+    }
+
+    /// The same, to another shard than that which votes for `identity`.
+    pub(super) fn start_at(
+        network: Arc<Network>,
+        identity: &IdentitySecret,
+        shard: u16,
+    ) -> Result<Self, NodeError> {
+        let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
         let links = open_links(&network, identity, shard)?;
         let mut tasks = JoinSet::new();
         let mut outboxes = Vec::with_capacity(links.len());

@@ -14,10 +14,12 @@ use quorate_ledger::payments::{
     OrderedError, ReleaseService, STEP_BYTES_MAX, ordered_query, read_ordered, read_standing,
     standing_query,
 };
-use quorate_payments::release::{Decided, Ordered, ReleaseStep, Standing};
+use quorate_payments::change::{Change, ChangeStep};
+use quorate_payments::committee::{Ordered, Step};
+use quorate_payments::release::{Decided, ReleaseStep, Standing};
 use quorate_payments::{Network, OutputId};
 use quorate_types::service::{Outcome, Proven};
-use quorate_types::{AgreedSettings, Committee, History, ReplicaId};
+use quorate_types::{AgreedSettings, Committee, Epoch, History, ReplicaId};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -54,6 +56,17 @@ pub enum CommitteeError {
          coins at once"
     )]
     TooLong(usize),
+    /// The committee ordered no change to the epoch that is in force here.
+    #[error(
+        "the committee's order is in epoch {}, and this authority in epoch {}: it was changed by hand, or \
+         the member that answered is behind", at.0, epoch.0
+    )]
+    Behind {
+        /// Epoch in force in the order.
+        at: Epoch,
+        /// Epoch of the authority.
+        epoch: Epoch,
+    },
     /// The client was told to end.
     #[error("the client of the committee of releases has ended")]
     Ended,
@@ -133,12 +146,29 @@ impl ReleaseCommittee {
         Self { stopped, ..self }
     }
 
-    /// Has a step ordered and executed: what it decided, or in words why it changed nothing. An
-    /// honest member is among those that say so.
+    /// Has a step of a release ordered and executed: what it decided, or in words why it changed
+    /// nothing. An honest member is among those that say so.
     ///
     /// # Errors
     /// [`CommitteeError`]; but for [`CommitteeError::TooLong`] the step may take effect.
     pub fn submit(&self, step: &ReleaseStep) -> Result<Result<Decided, String>, CommitteeError> {
+        self.submit_step(&Step::Release(step.clone()))
+    }
+
+    /// Has a change of the authorities ordered; in words why it changes nothing.
+    ///
+    /// # Errors
+    /// As [`ReleaseCommittee::submit`].
+    pub fn submit_change(&self, change: &Change) -> Result<Result<(), String>, CommitteeError> {
+        let step = ChangeStep::Change(Box::new(change.clone()));
+        Ok(self.submit_step(&Step::Change(step))?.map(drop))
+    }
+
+    /// Has any step ordered, as [`ReleaseCommittee::submit`] does.
+    pub(super) fn submit_step(
+        &self,
+        step: &Step,
+    ) -> Result<Result<Decided, String>, CommitteeError> {
         let bytes = step.encode();
         if bytes.len() > STEP_BYTES_MAX {
             return Err(CommitteeError::TooLong(bytes.len()));

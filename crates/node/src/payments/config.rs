@@ -153,18 +153,6 @@ pub enum AuthorityConfigError {
         /// The payment network's identity, in hexadecimal.
         network: String,
     },
-    /// A committee, in an epoch whose authorities it does not know.
-    #[error(
-        "{path}: the committee orders releases of the epoch that the network was founded with, and this is \
-         epoch {epoch}: leave `committee` out of the configuration",
-        path = path.display()
-    )]
-    CommitteeOfFirstEpoch {
-        /// Path of the committee file.
-        path: PathBuf,
-        /// The epoch in force.
-        epoch: u64,
-    },
     /// The keys are no authority's.
     #[error("the keys in {key} are no authority's of {network}: use the file that names them, or an authority's keys", key = key.display(), network = network.display())]
     NotAnAuthority {

@@ -11,9 +11,12 @@
 mod begin;
 mod change_file;
 mod close;
+mod gather;
 mod inheritance;
 mod passes;
 mod report;
+mod shelf;
+mod succession;
 
 pub use begin::{Begun, begin};
 pub use change_file::{change_beside, read_change, write_change};
@@ -22,13 +25,16 @@ pub use report::ClosedReport;
 
 pub(super) use inheritance::DiskInheritance;
 pub(super) use report::{Reporter, write_report};
+pub(super) use shelf::ReportShelf;
+pub use succession::{Beginning, NextEpoch};
+pub(super) use succession::{Succession, network_in_force};
 
 use super::{AuthorityConfig, AuthorityConfigError, read_network_before};
 use quorate_crypto::IdentityKey;
 use quorate_payments::change::ChangeError;
 use quorate_payments::{LookupFailed, Network};
 use quorate_storage::{Owner, Role, StorageError};
-use quorate_types::{Epoch, NetworkId};
+use quorate_types::{Epoch, NetworkId, ReplicaId};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +95,23 @@ pub enum PayEpochError {
         /// The epoch.
         epoch: Epoch,
     },
+    /// A part of a report that an authority did not show.
+    #[error("authority {authority} shows no such report, or did not answer")]
+    NotGiven {
+        /// Index of the authority.
+        authority: u16,
+    },
+    /// A change that is another than the one beside the network file.
+    #[error(
+        "the committee ordered another change to epoch {epoch} than {path} holds: one of the two is not this network's", epoch = epoch.0,
+        path = path.display()
+    )]
+    OtherChange {
+        /// Epoch that both begin.
+        epoch: Epoch,
+        /// File of the change that was there.
+        path: PathBuf,
+    },
     /// Coins under release that cannot be looked up.
     #[error(transparent)]
     Lookup(#[from] LookupFailed),
@@ -135,6 +158,12 @@ pub(super) fn epoch_folder(data_dir: &Path, network: &Network) -> PathBuf {
 /// Folder of an epoch after the first.
 fn later_folder(data_dir: &Path, epoch: Epoch) -> PathBuf {
     data_dir.join(format!("epoch-{}", epoch.0))
+}
+
+/// Folder of another authority's report, for the epoch that begins with it.
+fn gathered_folder(data_dir: &Path, begins: Epoch, place: (ReplicaId, u16)) -> PathBuf {
+    let (authority, shard) = place;
+    later_folder(data_dir, begins).join("reports").join(format!("{shard}-{}", authority.0))
 }
 
 /// Name of an epoch's marks: the network's in the epoch that it was founded with, the epoch's own

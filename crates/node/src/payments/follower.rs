@@ -1,43 +1,31 @@
-//! Follower of the committee that orders releases, in an authority's process: what is ordered goes
-//! to the authority, its reports go into the order.
+//! Follower of the committee's order in an authority's process: what is ordered goes to the
+//! authority, its reports go into the order, and at a border it begins the next epoch.
 //!
-//! [`Follower`] decides, [`FollowerHost`] waits and calls. It begins at number 0 at each start of
-//! the process: an authority that is told of a freeze again freezes nothing anew, and reports
-//! again, and a report that was counted is not submitted again. Payments do not wait for it.
+//! [`Follower`] decides, [`Following`] has it done. An authority that is told of a freeze again
+//! freezes nothing anew, and reports again; a report that was counted is not submitted again.
+//! Payments do not wait for it, but at a border.
 //!
 //! * ★ Changes are taken in the order of their numbers, none left out.
+//! * ★ What was ordered in other epochs is none of the authority's: it has the locks of its own.
 //! * ★ A shard freezes and reports the coins of the owners that it votes for, and no others': it
 //!   would say of them that they are free.
 
 use super::committee::{CommitteeError, ReleaseCommittee};
+use super::epochs::{Beginning, NextEpoch, Succession};
+use super::order::{Interruption, Listener};
 use super::releases::ReleaseFeed;
 use crate::NodeError;
-use crossbeam_channel::{Receiver, select};
 use parking_lot::Mutex;
+use quorate_crypto::IdentitySecret;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_ledger::payments::ORDERED_MAX;
-use quorate_payments::release::{Decided, Ordered, ReleaseStep, Report, Standing};
+use quorate_payments::change::{ChangeStep, Closing, Entered};
+use quorate_payments::committee::{Ordered, Step};
+use quorate_payments::release::{self, Decided, ReleaseStep, Report, Standing};
 use quorate_payments::{AuthorityEvent, Network, OutputId};
-use quorate_types::ReplicaId;
+use quorate_types::{Epoch, ReplicaId};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Time between two looks at the order.
-const POLL: Duration = Duration::from_millis(500);
-
-/// Longest wait for an answer before the committee counts as unreachable.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Waits before the committee is tried again; the last one for ever.
-const BACKOFF: [Duration; 4] = [
-    Duration::from_millis(500),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
-    Duration::from_secs(15),
-];
 
 /// What one shard of an authority knows of the order.
 #[derive(Debug)]
@@ -47,10 +35,17 @@ pub(super) struct Follower {
     shard: u16,
     /// Number of the change that comes next.
     next: u64,
+    /// Epoch that is in force at that number.
+    at: Epoch,
     /// Coins of this shard whose releases have not ended.
     undecided: BTreeSet<OutputId>,
     /// Reports that are not known to be counted.
     reports: BTreeMap<OutputId, Report>,
+    /// The shard's closing report, until it is known to be ordered.
+    closing: Option<Closing>,
+    /// True once it is ordered that the shard closed, or that it votes in its epoch.
+    has_closed: bool,
+    has_entered: bool,
 }
 
 impl Follower {
@@ -61,16 +56,47 @@ impl Follower {
             me,
             shard,
             next: 0,
+            at: network.founding_epoch(),
             undecided: BTreeSet::new(),
             reports: BTreeMap::new(),
+            closing: None,
+            has_closed: false,
+            has_entered: false,
         }
     }
 
     /// Takes the change with the next number; what the authority is to do of it, if anything.
     fn take(&mut self, ordered: Ordered) -> Option<AuthorityEvent> {
         self.next += 1;
+        let place = (self.me, self.shard);
         match ordered {
-            Ordered::Freeze { owner, coins } => {
+            Ordered::Release(ordered) => {
+                let is_of_now = self.at == self.network.epoch();
+                let is_of_now = is_of_now || mutants::active(Mutant::PayFollowFormerEpoch);
+                return if is_of_now { self.take_release(ordered) } else { None };
+            }
+            Ordered::Change(change) => {
+                self.at = change.next.epoch;
+                self.undecided.clear();
+                self.reports.clear();
+                let is_the_end = self.at == self.network.epoch().next();
+                return is_the_end.then(|| AuthorityEvent::Close(change.next.digest()));
+            }
+            Ordered::Closing(closing) => {
+                let is_own = place == (closing.authority, closing.shard);
+                self.has_closed |= is_own && self.at == self.network.epoch().next();
+            }
+            Ordered::Entered(entered) => {
+                let is_own = place == (entered.authority, entered.shard);
+                self.has_entered |= is_own && self.at == self.network.epoch();
+            }
+        }
+        None
+    }
+
+    fn take_release(&mut self, ordered: release::Ordered) -> Option<AuthorityEvent> {
+        match ordered {
+            release::Ordered::Freeze { owner, coins } => {
                 let is_own = self.network.shard_of(&owner) == self.shard;
                 if !is_own && !mutants::active(Mutant::PayReportOfOtherShard) {
                     return None;
@@ -78,7 +104,7 @@ impl Follower {
                 self.undecided.extend(&coins);
                 Some(AuthorityEvent::Freeze(coins))
             }
-            Ordered::Decided(decided) => {
+            release::Ordered::Decided(decided) => {
                 let own = decided.into_iter().filter(|(coin, _)| self.undecided.remove(coin));
                 let own: Decided = own.collect();
                 own.iter().for_each(|(coin, _)| drop(self.reports.remove(coin)));
@@ -95,8 +121,21 @@ impl Follower {
     }
 
     /// Tells whether a report of this authority is of no use any more, as the coin stands.
-    fn is_counted(&self, standing: &Standing) -> bool {
+    fn is_counted(&self, standing: Standing) -> bool {
+        let standing = standing.in_epoch(self.network.epoch());
         standing.decision.is_some() || standing.reports.contains_key(&self.me)
+    }
+
+    /// Step about the border that is to be ordered: the shard's closing report, or its word that it
+    /// votes.
+    fn border_step(&self, identity: &IdentitySecret) -> Option<ChangeStep> {
+        let closing = self.closing.filter(|_| !self.has_closed).map(ChangeStep::Closing);
+        let is_in = self.at == self.network.epoch() && !self.network.is_founding();
+        let enter = || {
+            let place = (self.me, self.shard);
+            ChangeStep::Entered(Entered::sign(&self.network, identity, place))
+        };
+        closing.or_else(|| (is_in && !self.has_entered).then(enter))
     }
 }
 
@@ -104,7 +143,7 @@ impl Follower {
 #[derive(Debug, Default)]
 pub(super) struct FollowerStatus(Mutex<ReleaseStatus>);
 
-/// Progress along the order of releases.
+/// Progress along the order of releases and changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReleaseStatus {
     /// `true` once the committee answered, until it does not.
@@ -117,157 +156,108 @@ pub struct ReleaseStatus {
     pub undecided: usize,
     /// Reports that are not known to be counted.
     pub unreported: usize,
+    /// The epoch after this shard's, once this one has ended.
+    pub next_epoch: Option<NextEpoch>,
 }
 
 impl FollowerStatus {
     pub(super) fn show(&self) -> ReleaseStatus {
         self.0.lock().clone()
     }
-
-    fn set(&self, follower: &Follower, trouble: Option<String>) {
-        *self.0.lock() = ReleaseStatus {
-            reachable: trouble.is_none(),
-            trouble,
-            followed: follower.next,
-            undecided: follower.undecided.len(),
-            unreported: follower.reports.len(),
-        };
-    }
 }
 
-/// Thread of a follower.
-pub(super) struct FollowerHost {
-    committee: PathBuf,
+/// An authority that follows the order.
+pub(super) struct Following {
+    follower: Follower,
     feed: ReleaseFeed,
-    stopped: Receiver<()>,
+    identity: IdentitySecret,
+    succession: Succession,
     status: Arc<FollowerStatus>,
 }
 
-/// End of a follower's round without an answer.
-enum Interruption {
-    /// The authority stops.
-    Stopped,
-    /// The committee did not answer: it is tried again.
-    Trouble(CommitteeError),
-}
-
-impl From<CommitteeError> for Interruption {
-    fn from(error: CommitteeError) -> Self {
-        match error {
-            CommitteeError::Ended => Self::Stopped,
-            error => Self::Trouble(error),
-        }
-    }
-}
-
-impl FollowerHost {
-    /// Follower of the committee in a file that was checked; it ends once the other end of
-    /// `stopped` is dropped.
+impl Following {
     pub(super) fn new(
-        committee: &Path,
+        follower: Follower,
         feed: ReleaseFeed,
-        stopped: Receiver<()>,
+        identity: IdentitySecret,
+        succession: Succession,
         status: Arc<FollowerStatus>,
     ) -> Self {
-        Self { committee: committee.to_owned(), feed, stopped, status }
+        Self { follower, feed, identity, succession, status }
     }
 
-    /// Follows until the authority stops. A client that got no answer is given up, with whatever it
-    /// has under way, and a new one begins at other members.
-    pub(super) fn run(self, mut follower: Follower) -> Result<(), NodeError> {
-        let mut told = false;
-        let mut failures = 0;
-        loop {
-            let trouble = match self.follow(&mut follower, &mut told) {
-                Interruption::Stopped => return Ok(()),
-                Interruption::Trouble(error) => error.to_string(),
-            };
-            // It was told anew if there were answers since the last time.
-            failures = if told { failures + 1 } else { 0 };
-            if !std::mem::replace(&mut told, true) {
-                tracing::warn!(reason = trouble, "releases are not followed; payments go on");
-            }
-            self.status.set(&follower, Some(trouble));
-            if self.pause(&mut follower, BACKOFF[failures.min(BACKOFF.len() - 1)]) {
-                return Ok(());
-            }
-        }
-    }
-
-    fn follow(&self, follower: &mut Follower, told: &mut bool) -> Interruption {
-        let connected = ReleaseCommittee::connect(&self.committee);
-        let committee = match connected {
-            Ok(committee) => committee.with_timeout(PATIENCE).until(self.stopped.clone()),
-            Err(error) => return error.into(),
-        };
-        // The committee may be another since, with a shorter order: what was followed comes again.
-        *follower = Follower::new(&follower.network.clone(), follower.me, follower.shard);
-        loop {
-            if let Err(interruption) = self.round(&committee, follower) {
-                return interruption;
-            }
-            if std::mem::take(told) {
-                tracing::info!("releases are followed again");
-            }
-            self.status.set(follower, None);
-            if self.pause(follower, POLL) {
-                return Interruption::Stopped;
-            }
-        }
-    }
-
-    /// Takes whatever is new, then submits what is not reported.
-    fn round(
-        &self,
-        committee: &ReleaseCommittee,
-        follower: &mut Follower,
-    ) -> Result<(), Interruption> {
-        loop {
-            let ordered = match committee.ordered(follower.next, ORDERED_MAX) {
-                // As long as no coin is released, which most never are.
-                Err(CommitteeError::NothingExecuted) => Vec::new(),
-                ordered => ordered?,
-            };
-            if ordered.is_empty() {
-                break;
-            }
-            for event in ordered.into_iter().filter_map(|ordered| follower.take(ordered)) {
-                self.feed.execute(event);
-            }
-        }
-        self.feed.reports().try_iter().for_each(|report| follower.on_report(report));
-        while let Some((coin, report)) = follower.reports.first_key_value() {
+    /// Submits what is not reported.
+    fn report(&mut self, committee: &ReleaseCommittee) -> Result<(), CommitteeError> {
+        self.feed.reports().try_iter().for_each(|report| self.follower.on_report(report));
+        while let Some((coin, report)) = self.follower.reports.first_key_value() {
             let coin = *coin;
-            if !follower.is_counted(&committee.standing(coin)?) {
-                submit(committee, report)?;
+            if !self.follower.is_counted(committee.standing(coin)?) {
+                let step = Step::Release(ReleaseStep::Report(report.clone()));
+                submit(committee, &step, &format!("what coin {coin} is locked for"))?;
             }
-            follower.reports.remove(&coin);
+            self.follower.reports.remove(&coin);
+        }
+        Ok(())
+    }
+}
+
+impl Listener for Following {
+    fn rewind(&mut self) {
+        let Follower { network, me, shard, .. } = &self.follower;
+        self.follower = Follower::new(network, *me, *shard);
+        self.succession.rewind();
+    }
+
+    fn next(&self) -> u64 {
+        self.follower.next
+    }
+
+    fn take(&mut self, ordered: Ordered) -> Result<(), NodeError> {
+        self.succession.take(&ordered)?;
+        if let Some(event) = self.follower.take(ordered) {
+            self.feed.execute(event);
         }
         Ok(())
     }
 
-    /// Takes reports for so long; returns `true` if the authority stops.
-    fn pause(&self, follower: &mut Follower, wait: Duration) -> bool {
-        let until = Instant::now() + wait;
-        loop {
-            select! {
-                recv(self.stopped) -> _ => return true,
-                recv(self.feed.reports()) -> report => match report {
-                    Ok(report) => follower.on_report(report),
-                    Err(_) => return true,
-                },
-                default(until.saturating_duration_since(Instant::now())) => return false,
-            }
+    fn settle(&mut self, committee: &ReleaseCommittee) -> Result<Option<Beginning>, Interruption> {
+        let (at, epoch) = (self.follower.at, self.follower.network.epoch());
+        if at < epoch {
+            return Err(CommitteeError::Behind { at, epoch }.into());
         }
+        self.report(committee)?;
+        self.follower.closing = self.feed.closings().try_iter().last().or(self.follower.closing);
+        if let Some(step) = self.follower.border_step(&self.identity) {
+            let what = match &step {
+                ChangeStep::Closing(_) => "what the shard locked in the epoch that ended",
+                _ => "that the shard votes in its epoch",
+            };
+            submit(committee, &Step::Change(step), what)?;
+        }
+        self.succession.advance().map_err(Interruption::Failed)
+    }
+
+    fn is_pressing(&self) -> bool {
+        self.succession.is_at_border()
+    }
+
+    fn show(&mut self, trouble: Option<String>) {
+        *self.status.0.lock() = ReleaseStatus {
+            reachable: trouble.is_none(),
+            trouble,
+            followed: self.follower.next,
+            undecided: self.follower.undecided.len(),
+            unreported: self.follower.reports.len(),
+            next_epoch: self.succession.next(),
+        };
     }
 }
 
-/// Has a report counted. Whatever the committee says of it, it has said it for good.
-fn submit(committee: &ReleaseCommittee, report: &Report) -> Result<(), CommitteeError> {
-    let coin = report.coin;
-    match committee.submit(&ReleaseStep::Report(report.clone()))? {
-        Ok(_) => tracing::info!(%coin, "reported what a frozen coin is locked for"),
-        Err(reason) => tracing::warn!(%coin, reason, "a frozen coin's report does not count"),
+/// Has a step ordered. Whatever the committee says of it, it has said it for good.
+fn submit(committee: &ReleaseCommittee, step: &Step, what: &str) -> Result<(), CommitteeError> {
+    match committee.submit_step(step)? {
+        Ok(_) => tracing::info!(what, "reported to the committee"),
+        Err(reason) => tracing::warn!(what, reason, "a report to the committee changes nothing"),
     }
     Ok(())
 }

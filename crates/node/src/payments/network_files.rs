@@ -19,10 +19,7 @@ pub fn read_network(path: &Path) -> Result<Network, AuthorityConfigError> {
 ///
 /// # Errors
 /// When one of the files cannot be read or is refused.
-pub(super) fn read_network_before(
-    path: &Path,
-    end: Epoch,
-) -> Result<Network, AuthorityConfigError> {
+pub fn read_network_before(path: &Path, end: Epoch) -> Result<Network, AuthorityConfigError> {
     let file: NetworkFile = read_toml(path)?;
     let mut network = Network::load(&file)
         .map_err(|source| AuthorityConfigError::Network { path: path.to_owned(), source })?;

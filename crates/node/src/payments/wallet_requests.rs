@@ -1,5 +1,6 @@
 //! Requests of wallets at an authority: what their coins are, and what it keeps for them.
 
+use super::epochs::ReportShelf;
 use super::locks::Locks;
 use super::queue::{CoinsQuestion, Leaving, Queued};
 use super::records::{Action, Change, Records};
@@ -21,6 +22,7 @@ pub(super) struct WalletRequests {
     pub(super) records: Arc<Records>,
     pub(super) payers: Arc<Payers>,
     pub(super) queue: Sender<Queued>,
+    pub(super) reports: ReportShelf,
 }
 
 /// Reply to a request as a frame.
@@ -61,6 +63,18 @@ impl WalletRequests {
                 self.change(arrived, Action::Store(name, bytes), asked);
             }
             WalletRequest::Remove(names) => self.change(arrived, Action::Remove(names), asked),
+            WalletRequest::Report(part) => {
+                // As with records.
+                let is_waiting = self.payers.outbox(ticket).is_none_or(|outbox| !outbox.is_empty());
+                if is_waiting || !self.reports.serves(from) {
+                    return Ok(());
+                }
+                let part = self.reports.read(&part).unwrap_or_else(|error| {
+                    tracing::warn!(%error, "a closing report cannot be read");
+                    None
+                });
+                self.send(ticket, reply(number, WalletReply::Report(part)));
+            }
         }
         Ok(())
     }

@@ -2,13 +2,14 @@
 
 mod border;
 mod draft;
+mod order;
 
 use super::place::NetworkPlace;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::{Args, Subcommand};
 use quorate_crypto::IdentityKey;
-use quorate_node::payments::{read_change, write_change};
+use quorate_node::payments::{read_change, read_network_before, write_change};
 use quorate_payments::Network;
 use quorate_payments::change::Change;
 use serde_json::json;
@@ -18,16 +19,20 @@ use std::sync::Arc;
 /// Replace, add or remove authorities, at the end of an epoch
 ///
 /// A lost authority is replaced so. The next network file is drafted, signed by a quorum of the
-/// present authorities, a quorum of the next ones and every newcomer. Then each present authority
-/// is stopped and closed: it votes for nothing new, for good, and reports what it locked. With the
-/// reports of a quorum the next ones begin. Wallets follow when the change is beside their network
-/// file. Coins, receipts and payments under way stay good.
+/// present authorities, a quorum of the next ones and every newcomer. Once the committee has
+/// ordered it, each present authority closes: it votes for nothing new, for good, and reports what
+/// it locked. With the reports of a quorum the next ones begin, newcomers that run among them.
+/// Without a committee operators close and begin by hand. Coins, receipts and payments under way
+/// stay good.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate pay change entry --key new-key.toml --address pay3.example:7400 > new.toml\n  \
     quorate pay change draft next.toml --network net/network.toml --replace 3=new.toml\n  \
     quorate pay change sign next.toml --network net/network.toml --key authority-0/key.toml\n  \
     quorate pay change show next.toml --network net/network.toml\n  \
+    quorate pay change submit next.toml --network net/network.toml\n  \
+    quorate pay change watch next.toml --network net/network.toml\n\n\
+    Without a committee:\n  \
     quorate pay change close next.toml --config authority-0/shard-0.toml     stopped before\n  \
     quorate pay change begin next.toml --config authority-0/shard-0.toml reports/*\n  \
     cp next.toml net/network.epoch-2.toml                                    and start it")]
@@ -46,9 +51,13 @@ enum ChangeCommand {
     Sign(Sign),
     /// Show what a change changes, and who has signed it
     Show(Show),
-    /// Close a shard of a stopped authority for good, and write the report of its locks
+    /// Have a change ordered by the committee
+    Submit(order::Submit),
+    /// Watch how the next epoch begins
+    Watch(order::Watch),
+    /// Without a committee: close a shard of a stopped authority for good, and write its report
     Close(border::Close),
-    /// Begin the next epoch at a shard, with the reports of a quorum
+    /// Without a committee: begin the next epoch at a shard, with the reports of a quorum
     Begin(border::Begin),
 }
 
@@ -90,6 +99,8 @@ impl Options {
             ChangeCommand::Draft(options) => options.run(),
             ChangeCommand::Sign(options) => options.run(),
             ChangeCommand::Show(options) => options.run(),
+            ChangeCommand::Submit(options) => options.run(),
+            ChangeCommand::Watch(options) => options.run(),
             ChangeCommand::Close(options) => options.run(),
             ChangeCommand::Begin(options) => options.run(),
         }
@@ -104,9 +115,20 @@ struct Loaded {
 }
 
 impl Loaded {
+    /// Reads the change from the epoch in force.
     fn read(path: &Path, network: &NetworkPlace) -> Result<Self, Failure> {
+        Self::after(path, network.load(Path::new("."))?)
+    }
+
+    /// Reads a change, from the epoch before its own, which may have ended since.
+    fn read_any(path: &Path, network: &NetworkPlace) -> Result<Self, Failure> {
+        let end = read_change(path).map_err(Failure::usage)?.next.epoch;
+        let present = read_network_before(&network.path(Path::new("."))?, end);
+        Self::after(path, Arc::new(present.map_err(Failure::usage)?))
+    }
+
+    fn after(path: &Path, present: Arc<Network>) -> Result<Self, Failure> {
         let change = read_change(path).map_err(Failure::usage)?;
-        let present = network.load(Path::new("."))?;
         let next = present
             .load_next(&change.next)
             .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;

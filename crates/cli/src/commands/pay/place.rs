@@ -105,6 +105,20 @@ impl NetworkPlace {
 }
 
 impl CommitteePlace {
+    /// The file that was named, or that beside the network file, if it is there.
+    pub(super) fn file(&self, network: &Path) -> Result<Option<PathBuf>, Failure> {
+        match &self.committee {
+            Some(path) if path.is_file() => Ok(Some(path.clone())),
+            Some(path) => {
+                Err(Failure::usage(format!("there is no committee file {}", path.display())))
+            }
+            None => {
+                let beside = network.with_file_name(ReleaseCommittee::FILE);
+                Ok(beside.is_file().then_some(beside))
+            }
+        }
+    }
+
     /// The committee in the file that was named, or in one beside the network file; `None` where
     /// there is none. Nobody is connected to yet.
     pub(super) fn find(
@@ -112,17 +126,8 @@ impl CommitteePlace {
         place: &Place,
         network: &Arc<Network>,
     ) -> Result<Option<Arc<dyn ReleaseOrdering>>, Failure> {
-        let path = match &self.committee {
-            Some(path) if path.is_file() => path.clone(),
-            Some(path) => {
-                return Err(Failure::usage(format!(
-                    "there is no committee file {}",
-                    path.display()
-                )));
-            }
-            None => place.network.path(place.folder.path())?.with_file_name(ReleaseCommittee::FILE),
-        };
-        let found = path.is_file().then(|| {
+        let found = self.file(&place.network.path(place.folder.path())?)?;
+        let found = found.map(|path| {
             let committee = ReleaseCommitteeFile::new(path, Arc::clone(network));
             Arc::new(committee) as Arc<dyn ReleaseOrdering>
         });

@@ -5,7 +5,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
 use quorate_crypto::KeyFile;
-use quorate_node::payments::{Authority, AuthorityConfig};
+use quorate_node::payments::{Authority, AuthorityConfig, run_authority};
 use quorate_node::reload::outlive_hangups;
 use quorate_node::{NodeError, Shutdown, descriptors, init_logging};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -62,14 +62,16 @@ impl Options {
             end_with_parent(shutdown.clone());
         }
         let start = if self.first_start { Authority::start_first } else { Authority::start };
-        let authority = start(&config, &keys).map_err(fail)?;
-        if self.json {
-            output::json(&json!({
-                "address": authority.address().to_string(),
-                "http": authority.http_address().to_string(),
-            }));
-        }
-        authority.wait(&shutdown).map_err(fail)
+        let tell = |authority: &Authority| {
+            if self.json {
+                output::json(&json!({
+                    "address": authority.address().to_string(),
+                    "http": authority.http_address().to_string(),
+                    "epoch": authority.epoch().0,
+                }));
+            }
+        };
+        run_authority(&config, &keys, start, &shutdown, tell).map_err(fail)
     }
 }
 

@@ -61,9 +61,18 @@ fn parse(key: &str, signature: &str) -> Option<(IdentityKey, Signature)> {
 /// # Errors
 /// When the file system refuses.
 pub fn write_change(path: &Path, change: &Change) -> io::Result<()> {
+    durable::replace(path, encode(change)?.as_bytes())
+}
+
+/// Writes a change where no file is, as others may at the same time.
+pub(super) fn create_change(path: &Path, change: &Change) -> io::Result<()> {
+    durable::create(path, encode(change)?.as_bytes())
+}
+
+fn encode(change: &Change) -> io::Result<String> {
     let signatures = change.signatures.iter();
     let signatures = signatures.map(|(key, one)| (key.to_string(), hex::encode(one.0))).collect();
     let text = ChangeText { signatures, next: change.next.clone() };
     let content = toml::to_string(&text).map_err(io::Error::other)?;
-    durable::replace(path, format!("{HEADER}{content}").as_bytes())
+    Ok(format!("{HEADER}{content}"))
 }

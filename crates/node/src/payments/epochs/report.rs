@@ -15,11 +15,12 @@ use quorate_types::ReplicaId;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CLOSING: &str = "closing";
+/// Name of the file of what was signed, which begins with the authority and the shard.
+pub(super) const CLOSING: &str = "closing";
 const UNNAMED: &str = "unnamed";
 
 /// More bytes than a chunk has.
-const CHUNK_BYTES_MAX: u64 = 1024 * 1024;
+pub(super) const CHUNK_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What a report's authority signed, and the leaves that its root is over.
 #[derive(BorshSerialize, BorshDeserialize)]
@@ -60,17 +61,10 @@ impl ReportWriter {
     fn write_chunk(&mut self) -> Result<(), StorageError> {
         let number = u32::try_from(self.leaves.len()).expect("a chunk has thousands of entries");
         let bytes = encode_chunk(&self.pending);
-        self.write(&chunk_name(number), &bytes)?;
+        write(&mut self.disk, &chunk_name(number), &bytes)?;
         self.leaves.push(chunk_leaf(number, &bytes));
         self.pending.clear();
         Ok(())
-    }
-
-    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
-        let written = self.disk.write(UNNAMED, bytes);
-        let named = written.and_then(|()| self.disk.rename(UNNAMED, name));
-        let synced = named.and_then(|()| self.disk.sync_directory());
-        synced.map_err(|error| StorageError::io("write", self.disk.locate(name), &error))
     }
 
     /// Ends the report, durably, with what `sign` makes of its count and leaves.
@@ -84,12 +78,99 @@ impl ReportWriter {
         let closing = sign(self.count, &self.leaves);
         let signed = Signed { closing, leaves: std::mem::take(&mut self.leaves) };
         let bytes = borsh::to_vec(&signed).expect("encoding into memory cannot fail");
-        self.write(CLOSING, &bytes)?;
+        write(&mut self.disk, CLOSING, &bytes)?;
         Ok(closing)
     }
 }
 
-fn chunk_name(number: u32) -> String {
+/// Writes a file whole, durably, or not at all.
+fn write(disk: &mut RealDisk, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
+    let written = disk.write(UNNAMED, bytes);
+    let named = written.and_then(|()| disk.rename(UNNAMED, name));
+    let synced = named.and_then(|()| disk.sync_directory());
+    synced.map_err(|error| StorageError::io("write", disk.locate(name), &error))
+}
+
+/// Another authority's report, as its parts come in.
+pub(super) struct ReportCopy {
+    folder: PathBuf,
+    disk: RealDisk,
+    signed: Vec<u8>,
+    leaves: Vec<Digest>,
+    /// Number of the chunks that are here.
+    here: u32,
+}
+
+impl ReportCopy {
+    /// Begins with what the authority signed, if that is `closing` (★), and goes on with the chunks
+    /// that an earlier attempt left in the folder.
+    pub(super) fn begin(
+        folder: &Path,
+        ended: &Network,
+        closing: &Closing,
+        signed: &[u8],
+    ) -> Result<Self, PayEpochError> {
+        let (found, leaves) = open_signed(folder, ended, signed)?;
+        if found != *closing && !mutants::active(Mutant::PayBeginWithUnordered) {
+            let reason = "it is not the one that was ordered".into();
+            return Err(PayEpochError::Report { folder: folder.to_owned(), reason });
+        }
+        let disk = RealDisk::open(folder)?.without_zeroing();
+        let (folder, signed) = (folder.to_owned(), signed.to_vec());
+        let mut copy = Self { folder, disk, signed, leaves, here: 0 };
+        while let Some(number) = copy.missing()
+            && let Ok(bytes) = fs::read(copy.folder.join(chunk_name(number)))
+            && copy.is_signed(number, &bytes)
+        {
+            copy.here += 1;
+        }
+        Ok(copy)
+    }
+
+    /// Number of the chunk that comes next.
+    pub(super) fn missing(&self) -> Option<u32> {
+        ((self.here as usize) < self.leaves.len()).then_some(self.here)
+    }
+
+    fn is_signed(&self, number: u32, bytes: &[u8]) -> bool {
+        chunk_leaf(number, bytes) == self.leaves[number as usize]
+    }
+
+    /// Takes the chunk that comes next.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), PayEpochError> {
+        if !self.is_signed(self.here, bytes) {
+            let (folder, number) = (self.folder.clone(), self.here);
+            let reason = format!("chunk {number} is not what was signed");
+            return Err(PayEpochError::Report { folder, reason });
+        }
+        write(&mut self.disk, &chunk_name(self.here), bytes)?;
+        self.here += 1;
+        Ok(())
+    }
+
+    /// Ends the copy, of which no chunk is missing.
+    pub(super) fn finish(mut self) -> Result<(), PayEpochError> {
+        Ok(write(&mut self.disk, CLOSING, &self.signed)?)
+    }
+}
+
+/// What an authority signed, and the leaves of its chunks, if it signed that (★).
+fn open_signed(
+    folder: &Path,
+    ended: &Network,
+    bytes: &[u8],
+) -> Result<(Closing, Vec<Digest>), PayEpochError> {
+    let unsound = |reason: String| PayEpochError::Report { folder: folder.to_owned(), reason };
+    let Signed { closing, leaves } = Signed::try_from_slice(bytes)
+        .map_err(|_| unsound("its file `closing` is not what was written".into()))?;
+    closing.check(ended).map_err(|error| unsound(error.to_string()))?;
+    if !closing.has_leaves(&leaves) {
+        return Err(unsound("its list of chunks is not what its authority signed".into()));
+    }
+    Ok((closing, leaves))
+}
+
+pub(super) fn chunk_name(number: u32) -> String {
     format!("chunk-{number:08}")
 }
 
@@ -99,16 +180,8 @@ impl ClosedReport {
     /// # Errors
     /// When it cannot be read, or is not signed.
     pub fn open(folder: &Path, network: &Network) -> Result<Self, PayEpochError> {
-        let path = folder.join(CLOSING);
-        let bytes = read(&path)?;
-        let unsound = |reason: String| PayEpochError::Report { folder: folder.to_owned(), reason };
-        let signed = Signed::try_from_slice(&bytes)
-            .map_err(|_| unsound("its file `closing` is not what was written".into()))?;
-        let Signed { closing, leaves } = signed;
-        closing.check(network).map_err(|error| unsound(error.to_string()))?;
-        if !closing.has_leaves(&leaves) {
-            return Err(unsound("its list of chunks is not what its authority signed".into()));
-        }
+        let bytes = read(&folder.join(CLOSING))?;
+        let (closing, leaves) = open_signed(folder, network, &bytes)?;
         Ok(Self { folder: folder.to_owned(), closing, leaves })
     }
 

@@ -1,3 +1,5 @@
+mod ordered;
+
 use super::inheritance::DiskInheritance;
 use super::report::ReportWriter;
 use super::*;
@@ -324,21 +326,6 @@ fn damage_is_not_taken_for_what_was_inherited() {
     );
 }
 
-/// The committee knows the founding epoch's authorities: what it orders later is not followed.
-#[test]
-fn a_committee_orders_releases_of_the_founding_epoch_alone() {
-    let place = Place::new();
-    let beside = change_beside(&place.testnet.network, place.change.next.epoch);
-    write_change(&beside, &place.change).expect("written");
-    let committee = Some(place.folder.path().join("committee.toml"));
-    let config = AuthorityConfig { committee, ..place.config(1) };
-    let error = crate::payments::Authority::start(&config, &place.identity(1));
-    let error = error.map(drop).expect_err("in the second epoch");
-    let is_it =
-        matches!(error, NodeError::Authority(AuthorityConfigError::CommitteeOfFirstEpoch { .. }));
-    assert!(is_it, "{error}");
-}
-
 #[test]
 fn a_report_for_another_change_or_of_another_authority_is_refused() {
     let place = Place::new();
@@ -377,5 +364,7 @@ fn every_left_out_rule_is_noticed() {
     assert_noticed(Mutant::PayCloseTwice, a_shard_is_closed_for_one_change);
     assert_noticed(Mutant::PayBeginForgotten, who_lost_everything_begins_under_no_key_of_before);
     assert_noticed(Mutant::PayTrustChunks, a_changed_chunk_is_refused);
+    let unordered: fn() = ordered::a_report_that_was_not_ordered_is_not_taken;
+    assert_noticed(Mutant::PayBeginWithUnordered, unordered);
     assert_noticed(Mutant::PayBeginWithNothing, what_is_inherited_on_disk_is_what_the_rules_say);
 }

@@ -13,6 +13,8 @@ use std::path::PathBuf;
 
 /// Close a shard of a stopped authority for good, and write the report of its locks
 ///
+/// For networks without a committee, which has authorities close by themselves.
+///
 /// It votes for nothing new in this epoch any more, whatever becomes of the change: close it only
 /// for the change that all close for. Started again, it votes again for what it voted for before.
 /// The report is a folder, for every authority of the next epoch. Closed again, it stays what it
@@ -30,6 +32,8 @@ pub(super) struct Close {
 }
 
 /// Begin the next epoch at a shard, with the reports of a quorum
+///
+/// For networks without a committee, whose authorities begin by themselves.
 ///
 /// Name one report folder of each authority for every shard: a quorum of them, better all that
 /// there are. An input that two payments may have taken is between them, and nothing is voted for

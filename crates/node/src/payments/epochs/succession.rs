@@ -1,0 +1,252 @@
+//! Epochs after the present one, as the committee ordered their beginnings, and this shard's way
+//! into them.
+//!
+//! Changes are checked by their signatures, whatever the committee says (★), and written beside the
+//! network file. A shard begins the epochs up to the newest that its authority votes in, one after
+//! the other: a newcomer inherits of all of them.
+
+use super::change_file::create_change;
+use super::gather::Gathering;
+use super::inheritance::layer_folder;
+use super::{PayEpochError, begin};
+use crate::NodeError;
+use crate::payments::{
+    AuthorityConfig, AuthorityConfigError, change_beside, read_change, read_network,
+    read_network_before,
+};
+use quorate_crypto::{IdentitySecret, KeyFile};
+use quorate_payments::Network;
+use quorate_payments::change::{Border, Change, ChangeStep};
+use quorate_payments::committee::Ordered;
+use quorate_types::{Epoch, ReplicaId};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// The borders that were ordered, and how far this shard has come.
+#[derive(Debug)]
+pub(in crate::payments) struct Succession {
+    config: AuthorityConfig,
+    identity: IdentitySecret,
+    founding: Arc<Network>,
+    /// Newest epoch that this shard has begun, or that the network was founded with.
+    present: Epoch,
+    borders: Vec<OrderedBorder>,
+    gathering: Option<Gathering>,
+    runtime: Handle,
+}
+
+#[derive(Debug)]
+struct OrderedBorder {
+    ended: Arc<Network>,
+    next: Arc<Network>,
+    change: Box<Change>,
+    border: Border,
+}
+
+/// An epoch that a shard can begin, once nothing runs in the one before.
+#[derive(Debug)]
+pub struct Beginning {
+    change: Box<Change>,
+    /// Folders of reports.
+    reports: Vec<PathBuf>,
+}
+
+impl Beginning {
+    /// Begins the epoch.
+    ///
+    /// # Errors
+    /// As [`begin`].
+    pub(in crate::payments) fn begin(
+        &self,
+        config: &AuthorityConfig,
+        keys: &KeyFile,
+    ) -> Result<(), NodeError> {
+        let begun = begin(config, keys, &self.change, &self.reports)?;
+        tracing::info!(
+            epoch = self.change.next.epoch.0,
+            reports = self.reports.len(),
+            locked = begun.locked,
+            admitted = begun.admitted,
+            contested = begun.contested,
+            "an epoch begins",
+        );
+        Ok(())
+    }
+}
+
+/// Progress from the epoch that a shard is in to the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NextEpoch {
+    /// Number of the next epoch.
+    pub epoch: u64,
+    /// Closing reports that were ordered.
+    pub reported: usize,
+    /// Those of them that are here.
+    pub gathered: usize,
+    /// Shards of the next epoch's authorities that vote in it.
+    pub entered: usize,
+    /// `true` once a quorum of its authorities does: whoever leaves may stop.
+    pub has_begun: bool,
+}
+
+/// The newest network that this shard has begun the epoch of: that of the newest file, where no
+/// committee says when to begin.
+///
+/// # Errors
+/// When a network file or a change cannot be read or is refused.
+pub(in crate::payments) fn network_in_force(
+    config: &AuthorityConfig,
+) -> Result<Network, AuthorityConfigError> {
+    let newest = read_network(&config.network)?;
+    if config.committee.is_none() {
+        return Ok(newest);
+    }
+    let mut end = newest.epoch();
+    while end > newest.founding_epoch() && !has_begun(config, end) {
+        end = Epoch(end.0 - 1);
+    }
+    read_network_before(&config.network, end.next())
+}
+
+/// Returns `true` if this shard inherited, whole, what an epoch begins with.
+fn has_begun(config: &AuthorityConfig, epoch: Epoch) -> bool {
+    layer_folder(&config.data_dir, epoch).join("contested").exists()
+}
+
+impl Succession {
+    /// Succession of a shard, whose `present` network is the newest that it has begun.
+    pub(in crate::payments) fn new(
+        config: &AuthorityConfig,
+        identity: &IdentitySecret,
+        present: &Network,
+        runtime: &Handle,
+    ) -> Result<Self, AuthorityConfigError> {
+        let founding = read_network_before(&config.network, present.founding_epoch().next())?;
+        Ok(Self {
+            config: config.clone(),
+            identity: identity.clone(),
+            founding: Arc::new(founding),
+            present: present.epoch(),
+            borders: Vec::new(),
+            gathering: None,
+            runtime: runtime.clone(),
+        })
+    }
+
+    /// The order is read from its beginning.
+    pub(in crate::payments) fn rewind(&mut self) {
+        self.borders.clear();
+    }
+
+    /// Takes what was ordered of a border.
+    ///
+    /// # Errors
+    /// When a change does not hold, or is another than the one beside the network file.
+    pub(in crate::payments) fn take(&mut self, ordered: &Ordered) -> Result<(), NodeError> {
+        let step = match ordered {
+            Ordered::Release(_) => return Ok(()),
+            Ordered::Change(change) => return self.end(change),
+            Ordered::Closing(closing) => ChangeStep::Closing(*closing),
+            Ordered::Entered(entered) => ChangeStep::Entered(*entered),
+        };
+        if let Some(last) = self.borders.last_mut() {
+            // Refused is what was ordered before: it counts once.
+            let _ = last.border.apply(&step);
+        }
+        Ok(())
+    }
+
+    /// Notes that the newest epoch ended, and what is the next.
+    fn end(&mut self, change: &Change) -> Result<(), NodeError> {
+        let newest = self.borders.last().map_or(&self.founding, |border| &border.next);
+        let ended = Arc::clone(newest);
+        let epoch = change.next.epoch;
+        let next =
+            ended.succeed(change).map_err(|source| PayEpochError::Change { epoch, source })?;
+        self.keep(change)?;
+        let mut border = Border::default();
+        let _ = border.apply(&ChangeStep::Change(Box::new(change.clone())));
+        let (next, change) = (Arc::new(next), Box::new(change.clone()));
+        self.borders.push(OrderedBorder { ended, next, change, border });
+        Ok(())
+    }
+
+    /// Writes a change beside the network file, unless it is there.
+    fn keep(&self, change: &Change) -> Result<(), NodeError> {
+        let (epoch, path) =
+            (change.next.epoch, change_beside(&self.config.network, change.next.epoch));
+        if !path.exists() {
+            let written = create_change(&path, change);
+            written.map_err(|source| PayEpochError::Io { path: path.clone(), source })?;
+        }
+        let is_same = read_change(&path)?.next.digest() == change.next.digest();
+        if is_same { Ok(()) } else { Err(PayEpochError::OtherChange { epoch, path }.into()) }
+    }
+
+    /// Newest epoch, of those that were ordered, in which this authority votes.
+    fn target(&self) -> Option<Epoch> {
+        let me = self.identity.public();
+        let votes = |border: &&OrderedBorder| border.next.committee().find(&me).is_some();
+        let epoch = self.borders.iter().rev().find(votes).map(|border| border.next.epoch());
+        epoch.filter(|epoch| *epoch > self.present)
+    }
+
+    /// Border by which the epoch after this shard's ended.
+    fn coming(&self) -> Option<&OrderedBorder> {
+        self.borders.iter().find(|border| border.ended.epoch() == self.present)
+    }
+
+    /// Goes on towards the newest epoch that this shard's authority votes in: fetches reports of the
+    /// coming border. Returns the epoch's beginning once they are here.
+    ///
+    /// # Errors
+    /// When the reports' authorities cannot be connected to.
+    pub(in crate::payments) fn advance(&mut self) -> Result<Option<Beginning>, NodeError> {
+        if self.target().is_none() {
+            return Ok(None);
+        }
+        let Some(reports) = self.gather()? else { return Ok(None) };
+        let border = self.coming().expect("reports are of one");
+        Ok(Some(Beginning { change: border.change.clone(), reports }))
+    }
+
+    /// Fetches what was reported at the coming border; the folders once they are enough.
+    fn gather(&mut self) -> Result<Option<Vec<PathBuf>>, NodeError> {
+        let is_coming = |border: &&OrderedBorder| border.ended.epoch() == self.present;
+        let Some(border) = self.borders.iter().find(is_coming) else {
+            return Ok(None);
+        };
+        let gathering = match &mut self.gathering {
+            Some(gathering) => gathering,
+            none => {
+                let networks = (&border.ended, &border.next);
+                none.insert(Gathering::start(&self.identity, networks, &self.runtime)?)
+            }
+        };
+        let me: Option<ReplicaId> = border.ended.committee().find(&self.identity.public());
+        for shard in 0..border.ended.shards() {
+            border.border.closings(shard).for_each(|one| gathering.fetch(&self.config, me, one));
+        }
+        Ok(gathering.ready())
+    }
+
+    /// Progress to the epoch after this shard's, once that has ended.
+    pub(in crate::payments) fn next(&self) -> Option<NextEpoch> {
+        let OrderedBorder { next, border, .. } = self.coming()?;
+        let shards = 0..next.shards();
+        Some(NextEpoch {
+            epoch: next.epoch().0,
+            reported: shards.clone().map(|shard| border.closings(shard).count()).sum(),
+            gathered: self.gathering.as_ref().map_or(0, Gathering::count),
+            entered: shards.map(|shard| border.entered(shard).count()).sum(),
+            has_begun: border.has_begun(next.shards(), next.committee().weights()),
+        })
+    }
+
+    /// Returns `true` while the epoch of this shard has ended and no next one has begun.
+    pub(in crate::payments) fn is_at_border(&self) -> bool {
+        self.next().is_some_and(|next| !next.has_begun)
+    }
+}
