@@ -33,6 +33,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+/// An authority, and the epoch that it votes in from now on.
+type Begun = (usize, Epoch);
+
 /// An authority's shard that runs from epoch to epoch.
 struct Running {
     shutdown: Shutdown,
@@ -46,7 +49,7 @@ struct Net {
     validators: Vec<Validator>,
     committee: ReleaseCommittee,
     runtime: Runtime,
-    begun: (Sender<(usize, Epoch)>, Receiver<(usize, Epoch)>),
+    begun: (Sender<Begun>, Receiver<Begun>),
     _folder: TempDir,
 }
 

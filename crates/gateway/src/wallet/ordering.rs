@@ -101,10 +101,11 @@ impl ReleaseOrdering for ReleaseCommitteeFile {
     }
 
     fn standing(&self, coin: OutputId) -> PendingAnswer<'_, Standing> {
+        let epoch = self.network.epoch();
         Box::pin(self.call(move |committee| match committee.standing(coin) {
             // It can prove nothing yet, and has frozen nothing.
             Err(CommitteeError::NothingExecuted) => Ok(Standing::default()),
-            standing => standing,
+            standing => Ok(standing?.in_epoch(epoch)),
         }))
     }
 }

@@ -186,6 +186,7 @@ impl Seen {
                 Some(WalletReply::Records { records, more: false })
             }
             WalletRequest::Store(_) | WalletRequest::Remove(_) => Some(WalletReply::Done),
+            WalletRequest::Report(_) => Some(WalletReply::Report(None)),
         }
     }
 }

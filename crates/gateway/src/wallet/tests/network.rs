@@ -139,6 +139,7 @@ impl Host {
                 }
                 WalletReply::Done
             }
+            WalletRequest::Report(_) => WalletReply::Report(None),
         }
     }
 
