@@ -141,7 +141,7 @@ impl Loaded {
 
     /// Lines on what differs, who has signed, and what is missing.
     fn describe(&self) -> String {
-        let mut text = format!("Epoch {} of {}:\n", self.next.epoch(), self.next.name());
+        let mut text = format!("Epoch {} of {}:\n", self.next.epoch().0, self.next.name());
         for (key, role) in self.everybody() {
             let mark = if self.has_signed(&key) { "signed" } else { "not signed" };
             text.push_str(&format!("  {key}  {role}, {mark}\n"));
