@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! wallet ─▶ hub ─▶ split among payers ─▶ each coin paid on, at the rate ─▶ hub ─▶ wallet
-//!              every transaction is in the journal before it is shown (★)    └ audit
+//!              every transaction is in the journal before it is shown        └ audit
 //! ```
 //!
 //! A load has a folder: one key, which those of all payers are made of, and a journal. It may be
@@ -14,6 +14,7 @@
 mod audit;
 mod book;
 mod driver;
+mod error;
 mod follow;
 mod journal;
 mod moves;
@@ -24,6 +25,7 @@ mod tally;
 
 pub use audit::{Audit, Finding};
 pub use driver::Say;
+pub use error::PayLoadError;
 
 use audit::Auditor;
 use book::{Book, Entry};
@@ -31,13 +33,9 @@ use driver::Driver;
 use journal::Journal;
 use payers::Payers;
 use quorate_crypto::{IdentityKey, IdentitySecret};
-use quorate_node::NodeError;
-use quorate_node::payments::AuthorityConfigError;
-use quorate_payments::{Network, OutputId, PayReceipt, ReceiptError};
+use quorate_payments::{Network, OutputId, PayReceipt};
 use quorate_report::results::LatencyMs;
-use quorate_storage::StorageError;
 use serde::Serialize;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -116,54 +114,6 @@ pub struct LoadReport {
     pub problem: Option<String>,
     /// Audit of everything that the folder ever did.
     pub audit: Audit,
-}
-
-/// Error of a load.
-#[derive(Debug, thiserror::Error)]
-pub enum PayLoadError {
-    /// The journal cannot be opened or written.
-    #[error("the journal of the load: {0}")]
-    Storage(#[from] StorageError),
-    /// An entry that no load writes.
-    #[error("entry {0} of the journal was written by no load of this version")]
-    Entry(u64),
-    /// The journal's thread ended.
-    #[error(
-        "the journal of the load could not be written, and nothing more is sent: free or mend the \
-         disk; the same command goes on"
-    )]
-    JournalFailed,
-    /// The folder is of another load.
-    #[error("the folder's load has {found}, not {expected}: name another folder, or the same load")]
-    OtherLoad {
-        /// What the folder's load has.
-        found: String,
-        /// What was asked for.
-        expected: String,
-    },
-    /// The receipt of the wallet's payment pays somebody else, or nothing.
-    #[error("the wallet's payment to the load: {0}")]
-    Receipt(#[from] ReceiptError),
-    /// The network's files are refused.
-    #[error(transparent)]
-    Network(#[from] AuthorityConfigError),
-    /// Connections cannot be opened.
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    /// The operating system refused something.
-    #[error("cannot {what}: {source}")]
-    System {
-        /// Attempt that was refused.
-        what: &'static str,
-        /// Error of the system.
-        source: io::Error,
-    },
-}
-
-impl PayLoadError {
-    fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::System { what, source }
-    }
 }
 
 /// A load, with all that its folder has.

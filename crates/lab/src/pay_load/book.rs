@@ -24,7 +24,7 @@ pub(super) enum Entry {
     },
     /// The wallet paid coins to the hub.
     Funded(PayReceipt),
-    /// A payer signed a transaction, which nobody was shown yet (★).
+    /// A payer signed a transaction, which nobody was shown yet.
     Begun(Transaction),
     /// The outcome of a transaction is known.
     Ended(TxId, PaymentOutcome),

@@ -183,7 +183,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// ★ Stores a transaction; its task shows it to nobody before that is durable.
+    /// Stores a transaction; its task shows it to nobody before that is durable.
     fn begin(&mut self, transaction: Transaction, due_us: Option<u64>) {
         let tx = transaction.id(self.network().id());
         if let Some(due_us) = due_us {
@@ -209,7 +209,9 @@ impl<'a> Driver<'a> {
                 self.on_ended(ended);
             }
         }
-        while self.tasks.try_join_next().is_some() {}
+        while let Some(shown) = self.tasks.try_join_next() {
+            shown.expect("showing a transaction does not panic");
+        }
         if self.journal.has_failed() {
             return Err(PayLoadError::JournalFailed);
         }

@@ -3,7 +3,7 @@
 use super::PayLoadError;
 use super::book::{Entry, decode};
 use quorate_crypto::IdentityKey;
-use quorate_storage::{Archive, LogConfig, Owner, RealDisk};
+use quorate_storage::{Archive, LogConfig, Owner, RealDisk, StorageError};
 use quorate_types::NetworkId;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -38,13 +38,17 @@ impl Journal {
         let owner =
             Owner { network, member, protocol: "payments of a load".into(), ..Owner::nobody() };
         let mut refused = Ok(());
-        let disk = Box::new(RealDisk::open(folder)?);
-        let archive = Archive::open(disk, &owner, LogConfig::default(), |number, bytes| {
-            if refused.is_ok() {
-                refused = decode(number, bytes).and_then(&mut visit);
-            }
-            Ok(())
+        let disk = RealDisk::open(folder).map_err(|error| match error {
+            StorageError::InUse { directory } => PayLoadError::InUse(directory),
+            error => error.into(),
         })?;
+        let archive =
+            Archive::open(Box::new(disk), &owner, LogConfig::default(), |number, bytes| {
+                if refused.is_ok() {
+                    refused = decode(number, bytes).and_then(&mut visit);
+                }
+                Ok(())
+            })?;
         refused?;
         let (entries, received) = channel();
         let writer = thread::Builder::new().name("load-journal".into());

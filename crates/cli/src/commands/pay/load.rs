@@ -36,7 +36,7 @@ const COINS_MAX: u64 = 4_096;
 /// the same command with --duration 0 shows them again and brings the money back.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quorate pay load -w anne --rate 1000 --duration 60     the wallet needs 4000 units meanwhile\n  \
+    quorate pay load -w anne --rate 1000 --duration 60     the wallet needs 1000 units meanwhile\n  \
     quorate pay load -w anne --duration 0                  settle what was left, and take the money back\n  \
     quorate pay load -w anne --rate 50 --coins 200 --payers 8 --folder small-load --json")]
 pub(super) struct Load {
@@ -54,7 +54,7 @@ pub(super) struct Load {
           value_parser = clap::value_parser!(u32).range(2..=512))]
     payers: u32,
     /// Number of coins of one unit that are paid on, which bounds the payments under way; by
-    /// default four seconds' worth, and 4096 at most
+    /// default a second's worth, 4096 at most. More make authorities that come back slower
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     coins: Option<u64>,
     /// Folder of the load: its key, sealed as the wallet's is, and its journal. Whoever removes it
@@ -199,7 +199,7 @@ impl Load {
 }
 
 fn default_coins(rate: f64, payers: u32) -> u64 {
-    ((4.0 * rate) as u64).clamp(2 * u64::from(payers), COINS_MAX.max(2 * u64::from(payers)))
+    (rate as u64).clamp(2 * u64::from(payers), COINS_MAX)
 }
 
 fn failed(error: PayLoadError) -> Failure {
