@@ -16,7 +16,7 @@ impl Place {
         let mut place = Self::new(1_000);
         place.start(0..4);
         place.of("anne", &["genesis"]);
-        let load = Load::start(&place, "4");
+        let load = Load::start(&place, "10");
         load.await_line(" paid ");
         (place, load)
     }
@@ -31,7 +31,7 @@ impl Load {
         let said = place.path("said");
         let (anne, folder) = (place.text("anne"), place.text("load"));
         let load = ["pay", "load", "-w", &anne, "--folder", &folder, "--timeout", "60"];
-        let size = ["--rate", "50", "--duration", duration, "--payers", "4", "--coins", "40"];
+        let size = ["--rate", "20", "--duration", duration, "--payers", "4", "--coins", "40"];
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
         let command = command.args(load).args(size);
         let file = File::create(&said).expect("made");
