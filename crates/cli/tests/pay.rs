@@ -3,6 +3,8 @@
 #[path = "pay/changing.rs"]
 mod changing;
 mod common;
+#[path = "pay/loading.rs"]
+mod loading;
 #[path = "pay/releasing.rs"]
 mod releasing;
 #[path = "pay/restoring.rs"]

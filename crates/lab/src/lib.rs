@@ -15,6 +15,7 @@ pub mod http;
 pub mod machine;
 pub mod minimum;
 pub mod pay;
+pub mod pay_load;
 pub mod processes;
 pub mod service;
 mod side_by_side;

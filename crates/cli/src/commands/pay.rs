@@ -4,6 +4,7 @@ mod address;
 mod bench;
 mod change;
 mod history;
+mod load;
 mod payment_files;
 mod place;
 mod receive;
@@ -87,6 +88,8 @@ enum PayCommand {
     Token(token::Token),
     /// Replace, add or remove authorities, at the end of an epoch
     Change(change::Options),
+    /// Put a running network under load, and prove that no payment is lost and none made twice
+    Load(load::Load),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
     Bench(bench::Options),
 }
@@ -117,6 +120,7 @@ impl Options {
             PayCommand::Serve(options) => options.run(),
             PayCommand::Token(options) => options.run(),
             PayCommand::Change(options) => options.run(),
+            PayCommand::Load(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }
     }

@@ -1,6 +1,7 @@
 //! Authorities that change at the end of an epoch, by their operators' hands.
 
 use super::*;
+use std::process::Output;
 
 impl Place {
     fn network(&self) -> String {
@@ -37,6 +38,44 @@ impl Place {
         assert!(words.contains("Enough have signed"), "{words}");
         change
     }
+
+    /// Has the last authority's disk and key lost, draws up a change by which it gets new ones, and
+    /// closes the others. All were stopped. The change, and the reports.
+    pub(super) fn lose_last(&self) -> (String, Vec<String>) {
+        let lost = self.path("net/authority-3");
+        fs::remove_dir_all(lost.join("data-0")).expect("its disk is lost");
+        fs::remove_file(lost.join("key.toml")).expect("and its key");
+        let key = lost.join("key.toml").display().to_string();
+        let made = quorate(&["keys", "generate", &key]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        let change = self.signed_change(3, &lost.join("key.toml"));
+        let mut reports = Vec::new();
+        for config in &self.configs[..3] {
+            let closed = json(&["pay", "change", "close", &change, "--config", config, "--json"]);
+            reports.push(closed["report"].as_str().expect("a folder").to_owned());
+        }
+        (change, reports)
+    }
+
+    /// Has everybody begin the second epoch, and puts the change beside both network files.
+    pub(super) fn begin_all(&self, change: &str, reports: &[String]) {
+        for config in &self.configs {
+            let begun = begin(config, change, reports);
+            assert!(begun.status.success(), "{}", stderr(&begun));
+            let begun: Value = serde_json::from_str(&stdout(&begun)).expect("JSON");
+            assert_eq!(begun["epoch"], 2, "{begun}");
+            assert_eq!(begun["contested"], 0, "{begun}");
+        }
+        for folder in ["net", "."] {
+            fs::copy(change, self.path(folder).join("network.epoch-2.toml")).expect("copied");
+        }
+    }
+}
+
+fn begin(config: &str, change: &str, reports: &[String]) -> Output {
+    let reports: Vec<&str> = reports.iter().map(String::as_str).collect();
+    let begin = ["pay", "change", "begin", change, "--config", config, "--json"];
+    quorate(&[&begin[..], &reports].concat())
 }
 
 /// ★ One authority's disk and key are gone, and a payment is under way.
@@ -56,36 +95,11 @@ fn a_lost_authority_is_replaced_and_wallets_follow() {
     assert_eq!(under_way.status.code(), Some(1), "{}", stderr(&under_way));
     place.authorities.clear();
 
-    let lost = place.path("net/authority-3");
-    fs::remove_dir_all(lost.join("data-0")).expect("its disk is lost");
-    fs::remove_file(lost.join("key.toml")).expect("and its key");
-    let key = lost.join("key.toml").display().to_string();
-    let made = quorate(&["keys", "generate", &key]);
-    assert!(made.status.success(), "{}", stderr(&made));
-    let change = place.signed_change(3, &lost.join("key.toml"));
-    let mut reports = Vec::new();
-    for config in &place.configs[..3] {
-        let closed = json(&["pay", "change", "close", &change, "--config", config, "--json"]);
-        reports.push(closed["report"].as_str().expect("a folder").to_owned());
-    }
-    let begin = |config: &str, reports: &[String]| {
-        let reports: Vec<&str> = reports.iter().map(String::as_str).collect();
-        let begin = ["pay", "change", "begin", &change, "--config", config, "--json"];
-        quorate(&[&begin[..], &reports].concat())
-    };
-    let too_few = begin(&place.configs[0], &reports[..2]);
+    let (change, reports) = place.lose_last();
+    let too_few = begin(&place.configs[0], &change, &reports[..2]);
     assert_eq!(too_few.status.code(), Some(2), "{}", stderr(&too_few));
     assert!(stderr(&too_few).contains("collect more"), "{}", stderr(&too_few));
-    for config in &place.configs {
-        let begun = begin(config, &reports);
-        assert!(begun.status.success(), "{}", stderr(&begun));
-        let begun: Value = serde_json::from_str(&stdout(&begun)).expect("JSON");
-        assert_eq!(begun["epoch"], 2, "{begun}");
-        assert_eq!(begun["contested"], 0, "{begun}");
-    }
-    for folder in ["net", "."] {
-        fs::copy(&change, place.path(folder).join("network.epoch-2.toml")).expect("copied");
-    }
+    place.begin_all(&change, &reports);
     place.start(0..4);
 
     let again = ["send", "--to", &bob, "--value", "300", "--key", "two"];

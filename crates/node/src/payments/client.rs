@@ -20,7 +20,7 @@ use quorate_types::{Lane, Machine, ReplicaId, Time};
 use rustls::ClientConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, oneshot};
@@ -54,6 +54,7 @@ enum Job {
 #[derive(Debug)]
 struct Links {
     up: Vec<Arc<AtomicBool>>,
+    sent_again: Arc<AtomicU64>,
     /// Ends them when dropped.
     _tasks: JoinSet<()>,
 }
@@ -86,6 +87,7 @@ impl PayClient {
             tasks.spawn(link.run(answers_in.clone()));
         }
         let (payments, payments_in) = mpsc::channel(ANSWERS_MAX);
+        let sent_again = Arc::new(AtomicU64::new(0));
         let driver = Driver {
             payer: Payer::new(Arc::clone(&network)),
             network: Arc::clone(&network),
@@ -93,10 +95,13 @@ impl PayClient {
             waiting: BTreeMap::new(),
             notes: BTreeMap::new(),
             requests: Requests::default(),
+            first_sends: 0,
+            sent_again: Arc::clone(&sent_again),
             began: Instant::now(),
         };
         tokio::spawn(driver.run(payments_in, answers));
-        Ok(Self { network, payments, links: Arc::new(Links { up, _tasks: tasks }) })
+        let links = Arc::new(Links { up, sent_again, _tasks: tasks });
+        Ok(Self { network, payments, links })
     }
 
     /// Shows a transaction to all authorities until its outcome is known: as long as too few
@@ -160,6 +165,12 @@ impl PayClient {
     #[must_use]
     pub fn connected(&self) -> usize {
         self.links.up.iter().filter(|up| up.load(Ordering::Relaxed)).count()
+    }
+
+    /// Number of orders that were sent again, to whichever authority: the same bytes each time.
+    #[must_use]
+    pub fn sent_again(&self) -> u64 {
+        self.links.sent_again.load(Ordering::Relaxed)
     }
 }
 
@@ -269,6 +280,9 @@ struct Driver {
     /// Notes that go with the transactions under way.
     notes: BTreeMap<TxId, Note>,
     requests: Requests,
+    /// Orders that payments which just began are sent for the first time.
+    first_sends: usize,
+    sent_again: Arc<AtomicU64>,
     began: Instant,
 }
 
@@ -333,9 +347,14 @@ impl Driver {
                 // Whoever called has stored it.
                 PayerEffect::Store(transaction) => {
                     let tx = transaction.id(self.network.id());
+                    self.first_sends += self.outboxes.len();
                     self.payer.handle(self.now(), PayerEvent::Stored(tx));
                 }
                 PayerEffect::Send { to, transaction } => {
+                    match self.first_sends.checked_sub(1) {
+                        Some(left) => self.first_sends = left,
+                        None => _ = self.sent_again.fetch_add(1, Ordering::Relaxed),
+                    }
                     let note = self.notes.get(&transaction.id(self.network.id()));
                     self.outboxes[to.index()].push(match note {
                         Some(note) => recorded_order(&transaction, note),

@@ -1,6 +1,6 @@
 //! `quorate pay keys` and `address`: wallets and their names.
 
-use super::place::{Folder, explain, key_file, owner, wallet_file};
+use super::place::{Folder, explain, key_file, make_folder, owner, wallet_file};
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
@@ -8,8 +8,6 @@ use quorate_crypto::{KeyFile, SchemeKind, SealCost};
 use quorate_gateway::wallet::Wallet;
 use quorate_node::testnet::system_random;
 use serde_json::json;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Make a wallet: a folder with new keys and an empty file of coins and payments.
@@ -61,9 +59,7 @@ impl Keys {
     }
 
     fn make_keys(&self) -> CommandResult {
-        let failed =
-            |error| Failure::usage(format!("cannot make {}: {error}", self.folder.display()));
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(failed)?;
+        make_folder(&self.folder)?;
         let file = key_file(&self.folder);
         let keys = KeyFile::generate(SchemeKind::Ed25519, &mut system_random);
         let keys = keys.map_err(Failure::usage)?;

@@ -1,16 +1,17 @@
 //! Paths of a wallet and its network's file, and how they are opened.
 
-use crate::failure::Failure;
+use crate::failure::{CommandResult, Failure};
 use crate::passphrase;
 use clap::Args;
-use quorate_crypto::{IdentityKey, IdentitySecret, StoredKeys};
+use quorate_crypto::{IdentityKey, IdentitySecret, KeyFile, Passphrase, StoredKeys};
 use quorate_gateway::wallet::{
     OrderingError, PaymentFileError, PaymentService, ReleaseCommitteeFile, ReleaseOrdering, Wallet,
     WalletError,
 };
 use quorate_node::payments::{ReleaseCommittee, read_network};
 use quorate_payments::Network;
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +82,12 @@ pub(super) fn wallet_file(folder: &Path) -> PathBuf {
     folder.join("wallet")
 }
 
+/// Makes a folder that only its owner may read.
+pub(super) fn make_folder(folder: &Path) -> CommandResult {
+    let failed = |error| Failure::usage(format!("cannot make {}: {error}", folder.display()));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)
+}
+
 /// The public key in a folder; a sealed key file shows it without its passphrase.
 pub(super) fn owner(folder: &Path) -> Result<IdentityKey, Failure> {
     Ok(StoredKeys::read(&key_file(folder)).map_err(Failure::usage)?.public().identity)
@@ -126,7 +133,7 @@ impl CommitteePlace {
         place: &Place,
         network: &Arc<Network>,
     ) -> Result<Option<Arc<dyn ReleaseOrdering>>, Failure> {
-        let found = self.file(&place.network.path(place.folder.path())?)?;
+        let found = self.file(&place.network_path()?)?;
         let found = found.map(|path| {
             let committee = ReleaseCommitteeFile::new(path, Arc::clone(network));
             Arc::new(committee) as Arc<dyn ReleaseOrdering>
@@ -174,8 +181,18 @@ impl Place {
     }
 
     pub(super) fn secret(&self) -> Result<IdentitySecret, Failure> {
+        Ok(self.keys()?.0.identity)
+    }
+
+    /// Keys of the wallet, with the passphrase where they are sealed.
+    pub(super) fn keys(&self) -> Result<(KeyFile, Option<Passphrase>), Failure> {
         let path = key_file(self.folder.path());
-        Ok(passphrase::open_keys(&path, self.passphrase_file.as_deref())?.identity)
+        passphrase::open_with_passphrase(&path, self.passphrase_file.as_deref())
+    }
+
+    /// Path of the network file.
+    pub(super) fn network_path(&self) -> Result<PathBuf, Failure> {
+        self.network.path(self.folder.path())
     }
 }
 
