@@ -4,12 +4,12 @@ use super::*;
 use std::process::Output;
 
 impl Place {
-    fn network(&self) -> String {
+    pub(super) fn network(&self) -> String {
         self.path("net").join("network.toml").display().to_string()
     }
 
     /// A command of `pay change` that must succeed.
-    fn change(&self, arguments: &[&str]) -> String {
+    pub(super) fn change(&self, arguments: &[&str]) -> String {
         let output = quorate(&[&["pay", "change"], arguments].concat());
         assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         stdout(&output)
@@ -39,16 +39,21 @@ impl Place {
         change
     }
 
-    /// Has the last authority's disk and key lost, draws up a change by which it gets new ones, and
-    /// closes the others. All were stopped. The change, and the reports.
-    pub(super) fn lose_last(&self) -> (String, Vec<String>) {
+    /// Has the last authority's disk and key lost, which was stopped, and draws up a change by which
+    /// it gets new ones.
+    pub(super) fn replace_last(&self) -> String {
         let lost = self.path("net/authority-3");
         fs::remove_dir_all(lost.join("data-0")).expect("its disk is lost");
         fs::remove_file(lost.join("key.toml")).expect("and its key");
         let key = lost.join("key.toml").display().to_string();
         let made = quorate(&["keys", "generate", &key]);
         assert!(made.status.success(), "{}", stderr(&made));
-        let change = self.signed_change(3, &lost.join("key.toml"));
+        self.signed_change(3, &lost.join("key.toml"))
+    }
+
+    /// The same, and closes the others: all were stopped. The change, and the reports.
+    pub(super) fn lose_last(&self) -> (String, Vec<String>) {
+        let change = self.replace_last();
         let mut reports = Vec::new();
         for config in &self.configs[..3] {
             let closed = json(&["pay", "change", "close", &change, "--config", config, "--json"]);

@@ -13,12 +13,15 @@ impl Place {
     /// A network of four in which Anne has money, and a load that she pays for: two hundred
     /// payments.
     fn loaded() -> (Self, Load) {
-        let mut place = Self::new(1_000);
-        place.start(0..4);
-        place.of("anne", &["genesis"]);
-        let load = Load::start(&place, "10");
+        Self::new(1_000).load()
+    }
+
+    fn load(mut self) -> (Self, Load) {
+        self.start(0..4);
+        self.of("anne", &["genesis"]);
+        let load = Load::start(&self, "10");
         load.await_line(" paid ");
-        (place, load)
+        (self, load)
     }
 
     fn anne_has_it_all(&self) {
@@ -30,8 +33,10 @@ impl Load {
     fn start(place: &Place, duration: &str) -> Self {
         let said = place.path("said");
         let (anne, folder) = (place.text("anne"), place.text("load"));
-        let load = ["pay", "load", "-w", &anne, "--folder", &folder, "--timeout", "60"];
-        let size = ["--rate", "20", "--duration", duration, "--payers", "4", "--coins", "40"];
+        let network = place.network();
+        let load = ["pay", "load", "-w", &anne, "--folder", &folder, "--network", &network];
+        let size = ["--timeout", "60", "--rate", "20", "--payers", "4", "--coins", "40"];
+        let size = [&size[..], &["--duration", duration]].concat();
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
         let command = command.args(load).args(size);
         let file = File::create(&said).expect("made");
@@ -82,6 +87,26 @@ fn a_load_goes_on_through_a_change_of_authorities() {
     let said = load.end();
     assert!(said.contains("200 of 200 payments certified"), "{said}");
     assert!(said.contains("epochs 1 to 2"), "{said}");
+    place.anne_has_it_all();
+}
+
+/// The same, by the commands that an operator types: the committee does the rest.
+#[test]
+fn a_load_goes_on_through_a_change_that_the_committee_orders() {
+    let (mut place, load) = Place::with(1_000, &["--committee"], 16).load();
+    place.authorities.pop();
+    let change = place.replace_last();
+    place.start(3..4);
+    let network = place.network();
+    let submit = ["submit", &change, "--network", &network];
+    assert!(place.change(&submit).contains("It is ordered: epoch 1 ends."));
+    assert!(place.change(&submit).contains("It is ordered"), "again, and it stays so");
+    let words = place.change(&["watch", &change, "--network", &network]);
+    assert!(words.contains("Epoch 2 has begun"), "{words}");
+    let said = load.end();
+    assert!(said.contains("200 of 200 payments certified"), "{said}");
+    assert!(said.contains("epochs 1 to 2"), "{said}");
+    fs::copy(change, place.path("network.epoch-2.toml")).expect("copied");
     place.anne_has_it_all();
 }
 
