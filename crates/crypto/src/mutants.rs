@@ -453,6 +453,8 @@ pub enum Mutant {
     PayTrustInherited,
     /// Payments: an authority's second report of one epoch counts too.
     PayReportTwice,
+    /// Payments: a report of an epoch that ended counts though the next one has begun.
+    PayReportTooLate,
     /// Payments: the next network file needs nobody's consent.
     PayChangeByAnybody,
     /// Payments: a report of an ended epoch need not be signed by its authority.

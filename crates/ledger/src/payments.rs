@@ -67,6 +67,8 @@ enum Refused {
     Border(#[from] BorderRefusal),
     #[error("epoch {} has not begun: its authorities change once a quorum of them votes in it", .0.0)]
     NotBegun(Epoch),
+    #[error("epoch {} has begun: reports of the one before come too late", .0.0)]
+    Begun(Epoch),
 }
 
 impl ReleaseService {

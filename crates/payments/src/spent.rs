@@ -185,12 +185,21 @@ impl SpentSet {
             }
             Standing::Untouched => self.locked(core.id, &core.locks)?,
             Standing::Frozen(coin) => match self.locked(core.id, &core.locks)? {
-                LockStatus::Free if !mutants::active(Mutant::PayVoteOverFrozen) => {
-                    LockStatus::Undecided(coin)
-                }
+                LockStatus::Free if !self.is_reported_for(core)? => LockStatus::Undecided(coin),
                 locked => locked,
             },
         })
+    }
+
+    /// Returns `true` if every frozen input was reported as this transaction's: an earlier epoch
+    /// locked it so, and it may be voted for here as if it had been before.
+    fn is_reported_for(&self, core: &Core) -> Result<bool, LookupFailed> {
+        for lock in core.locks.iter().filter(|lock| self.frozen.contains(**lock)) {
+            if self.get(*lock)?.is_none_or(|locked| locked.tx != core.id) {
+                return Ok(mutants::active(Mutant::PayVoteOverFrozen));
+            }
+        }
+        Ok(true)
     }
 
     /// A refund is for what was decided, and nothing else: here, or in an earlier epoch.

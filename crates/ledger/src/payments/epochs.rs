@@ -3,6 +3,7 @@
 use super::docket::MapDocket;
 use super::{Refused, keys};
 use crate::map::entries::damaged;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::Network;
 use quorate_payments::change::{Border, Change, ChangeStep};
 use quorate_payments::committee::{Ordered, Step, StepRefused};
@@ -70,6 +71,15 @@ impl Epochs {
             (_, None) => return Err(damaged()),
         };
         let mut border: Border = docket.border(ending)?;
+        let present = &known.present;
+        let has_begun = border.has_begun(present.shards(), present.committee().weights());
+        // ★ Nobody guards the keys of an epoch that ended for ever.
+        if matches!(step, ChangeStep::Closing(_))
+            && has_begun
+            && !mutants::active(Mutant::PayReportTooLate)
+        {
+            return Ok(Err(Refused::Begun(present.epoch())));
+        }
         if let Err(refusal) = border.apply(step) {
             return Ok(Err(refusal.into()));
         }

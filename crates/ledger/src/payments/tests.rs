@@ -319,6 +319,8 @@ fn broken_rules_are_noticed() {
     assert_noticed(Mutant::PayFreezeWithoutBound, an_owner_has_so_many_coins_under_release);
     assert_noticed(Mutant::PayFreezeWithoutBound, an_owner_has_so_many_coins_frozen_in_a_day);
     assert_noticed(Mutant::PayFollowOverGap, a_number_that_is_left_out_is_noticed);
+    let late = epochs::a_report_of_an_epoch_counts_until_the_next_has_begun;
+    assert_noticed(Mutant::PayReportTooLate, late);
     let reports = epochs::reports_of_an_epoch_end_with_it;
     assert_noticed(Mutant::PayReportsOfFormerEpoch, reports);
 }

@@ -52,8 +52,8 @@ pub enum CommitteeError {
     State(#[from] OrderedError),
     /// The step is longer than a request; holds its bytes.
     #[error(
-        "the step has {0} bytes, and the committee of releases takes {STEP_BYTES_MAX}: freeze fewer \
-         coins at once"
+        "the step has {0} bytes, and the committee takes {STEP_BYTES_MAX}: freeze fewer coins at once; a \
+         network whose file is longer is changed by hand"
     )]
     TooLong(usize),
     /// The committee ordered no change to the epoch that is in force here.

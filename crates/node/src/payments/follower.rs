@@ -129,7 +129,8 @@ impl Follower {
     /// Step about the border that is to be ordered: the shard's closing report, or its word that it
     /// votes.
     fn border_step(&self, identity: &IdentitySecret) -> Option<ChangeStep> {
-        let closing = self.closing.filter(|_| !self.has_closed).map(ChangeStep::Closing);
+        let is_due = !self.has_closed && self.at == self.network.epoch().next();
+        let closing = self.closing.filter(|_| is_due).map(ChangeStep::Closing);
         let is_in = self.at == self.network.epoch() && !self.network.is_founding();
         let enter = || {
             let place = (self.me, self.shard);
@@ -186,16 +187,20 @@ impl Following {
         Self { follower, feed, identity, succession, status }
     }
 
-    /// Submits what is not reported.
+    /// Submits what is not reported. What is refused stays, for a member that is behind refuses what
+    /// others count.
     fn report(&mut self, committee: &ReleaseCommittee) -> Result<(), CommitteeError> {
         self.feed.reports().try_iter().for_each(|report| self.follower.on_report(report));
-        while let Some((coin, report)) = self.follower.reports.first_key_value() {
-            let coin = *coin;
-            if !self.follower.is_counted(committee.standing(coin)?) {
-                let step = Step::Release(ReleaseStep::Report(report.clone()));
-                submit(committee, &step, &format!("what coin {coin} is locked for"))?;
+        let reports: Vec<Report> = self.follower.reports.values().cloned().collect();
+        for report in reports {
+            let coin = report.coin;
+            let is_done = self.follower.is_counted(committee.standing(coin)?) || {
+                let step = Step::Release(ReleaseStep::Report(report));
+                submit(committee, &step, &format!("what coin {coin} is locked for"))?
+            };
+            if is_done {
+                self.follower.reports.remove(&coin);
             }
-            self.follower.reports.remove(&coin);
         }
         Ok(())
     }
@@ -227,7 +232,8 @@ impl Listener for Following {
         }
         self.report(committee)?;
         self.follower.closing = self.feed.closings().try_iter().last().or(self.follower.closing);
-        if let Some(step) = self.follower.border_step(&self.identity) {
+        let is_over = self.succession.next().is_some_and(|next| next.has_begun);
+        if let Some(step) = self.follower.border_step(&self.identity).filter(|_| !is_over) {
             let what = match &step {
                 ChangeStep::Closing(_) => "what the shard locked in the epoch that ended",
                 _ => "that the shard votes in its epoch",
@@ -253,13 +259,14 @@ impl Listener for Following {
     }
 }
 
-/// Has a step ordered. Whatever the committee says of it, it has said it for good.
-fn submit(committee: &ReleaseCommittee, step: &Step, what: &str) -> Result<(), CommitteeError> {
-    match committee.submit_step(step)? {
+/// Has a step ordered; returns `false` where it changes nothing.
+fn submit(committee: &ReleaseCommittee, step: &Step, what: &str) -> Result<bool, CommitteeError> {
+    let result = committee.submit_step(step)?;
+    match &result {
         Ok(_) => tracing::info!(what, "reported to the committee"),
         Err(reason) => tracing::warn!(what, reason, "a report to the committee changes nothing"),
     }
-    Ok(())
+    Ok(result.is_ok())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Digest, IdentityKey, IdentitySecret, Signature};
 use quorate_types::{Committee, Epoch, Kind, ReplicaId, sign};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Step of a change: an operation of the committee's order.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -126,34 +126,59 @@ impl Change {
         self.signatures.insert(secret.public(), secret.sign(&statement));
     }
 
-    /// Checks who agreed (★).
-    pub(crate) fn check_signatures(
+    /// Checks that a quorum of the present authorities agreed (★). Returns the present authorities
+    /// who did.
+    pub(crate) fn check_present(
         &self,
         present: &Network,
-        next: &Network,
-    ) -> Result<(), ChangeError> {
+    ) -> Result<BTreeSet<IdentityKey>, ChangeError> {
         let statement = present.change_statement(self.next.digest());
-        let good = self.signatures.iter();
-        let good = good.filter(|(key, signature)| key.verify(&statement, signature).is_ok());
-        let good: Vec<IdentityKey> = good.map(|(key, _)| *key).collect();
+        let is_present = |key: &IdentityKey| present.committee().find(key).is_some();
+        let good = self.good(&statement, is_present);
         let (found, least) = (signed(present.committee(), &good), present.committee().quorum());
         if found < least && !mutants::active(Mutant::PayChangeByAnybody) {
             return Err(ChangeError::TooFew { found, least });
         }
-        let (found, least) = (signed(next.committee(), &good), next.committee().quorum());
-        let is_new = |key: &IdentityKey| present.committee().find(key).is_none();
+        Ok(good)
+    }
+
+    /// Checks that a quorum of the next authorities agreed too, and every newcomer (★).
+    pub(crate) fn check_next(
+        &self,
+        present: &Network,
+        next: &Network,
+        mut good: BTreeSet<IdentityKey>,
+    ) -> Result<(), ChangeError> {
+        let statement = present.change_statement(self.next.digest());
+        let is_new = |key: &IdentityKey| {
+            present.committee().find(key).is_none() && next.committee().find(key).is_some()
+        };
+        let newcomers = self.good(&statement, is_new);
         let committee = next.committee();
-        let mut keys = committee.members().filter_map(|one| committee.identity(one));
-        let are_all_ready = keys.all(|key| !is_new(key) || good.contains(key));
+        let keys = committee.members().filter_map(|one| committee.identity(one));
+        let are_all_ready = keys.filter(|key| is_new(key)).all(|key| newcomers.contains(key));
+        good.extend(newcomers);
+        let (found, least) = (signed(committee, &good), committee.quorum());
         if found < least || !are_all_ready {
             return Err(ChangeError::NotReady { found, least });
         }
         Ok(())
     }
+
+    /// Keys among these whose signature is there, and good.
+    fn good(
+        &self,
+        statement: &[u8],
+        is_asked: impl Fn(&IdentityKey) -> bool,
+    ) -> BTreeSet<IdentityKey> {
+        let signatures = self.signatures.iter().filter(|(key, _)| is_asked(key));
+        let good = signatures.filter(|(key, one)| key.verify(statement, one).is_ok());
+        good.map(|(key, _)| *key).collect()
+    }
 }
 
 /// Weight of a committee's members among these keys.
-fn signed(committee: &Committee, keys: &[IdentityKey]) -> u64 {
+fn signed(committee: &Committee, keys: &BTreeSet<IdentityKey>) -> u64 {
     let members = keys.iter().filter_map(|key| committee.find(key)).map(ReplicaId::index);
     committee.weight_of(&Bitmap::from_indices(committee.size(), members))
 }

@@ -209,6 +209,35 @@ fn an_inherited_lock_is_reported_by_its_name() {
     assert_eq!(hosts[0].spent.is_contested(half.locks()[0]), Ok(false), "by that one alone");
 }
 
+/// Whoever freezes what an earlier epoch locked keeps nobody from being paid: it was reported as
+/// that payment's. What was reported as free stays so.
+#[test]
+fn a_freeze_keeps_no_inherited_payment_from_being_finished() {
+    let mut scene = Scene::new();
+    let both = scene.testnet.endowed(MALLORY);
+    let half = scene.testnet.spend(MALLORY, &both, &[to(BOB, 12)]);
+    scene.show(&half, &[1]);
+    let reports = scene.reports(&[1, 2, 3]);
+    let mut hosts = scene.begin(&reports);
+    for host in &mut hosts {
+        let told = host.execute(AuthorityEvent::Freeze(half.locks()));
+        assert!(
+            told.iter()
+                .all(|report| report.held == Held::Pruned(half.id(scene.testnet.network.id())))
+        );
+    }
+    assert!(scene.is_certified(&mut hosts, &half));
+    let mut hosts = scene.begin(&empty(&reports));
+    for host in &mut hosts {
+        host.execute(AuthorityEvent::Freeze(vec![both[0].id]));
+    }
+    assert!(!scene.is_certified(&mut hosts, &half), "its coin was reported as free");
+}
+
+fn empty(reports: &Reports) -> Reports {
+    reports.keys().map(|from| (*from, Vec::new())).collect()
+}
+
 /// A transaction that a release gave the coin counts; what the coin was locked for before does not.
 #[test]
 fn decisions_are_handed_over() {

@@ -13,8 +13,11 @@ impl Network {
     /// # Errors
     /// What is wrong with the change.
     pub fn succeed(&self, change: &Change) -> Result<Self, ChangeError> {
+        self.check_next(&change.next)?;
+        // Before the next authorities' keys are looked at, which costs more.
+        let signers = change.check_present(self)?;
         let next = self.load_next(&change.next)?;
-        change.check_signatures(self, &next)?;
+        change.check_next(self, &next, signers)?;
         Ok(next)
     }
 
@@ -23,10 +26,7 @@ impl Network {
     /// # Errors
     /// When the file is refused, or is not this network's next.
     pub fn load_next(&self, file: &NetworkFile) -> Result<Self, ChangeError> {
-        if file.network != Some(self.id()) || file.epoch != self.epoch().next() {
-            let (found, expected) = (file.epoch, self.epoch().next());
-            return Err(ChangeError::NotNext { found, expected });
-        }
+        self.check_next(file)?;
         let committee = file.committee();
         let begun = self.hand_over(file.digest(), committee.digest());
         let committee =
@@ -36,6 +36,12 @@ impl Network {
         let is_same = (&next.name, next.shards, next.issuer, &next.genesis)
             == (&self.name, self.shards, self.issuer, &self.genesis);
         if is_same { Ok(next) } else { Err(ChangeError::OtherMoney) }
+    }
+
+    fn check_next(&self, file: &NetworkFile) -> Result<(), ChangeError> {
+        let (found, expected) = (file.epoch, self.epoch().next());
+        let is_next = file.network == Some(self.id()) && found == expected;
+        if is_next { Ok(()) } else { Err(ChangeError::NotNext { found, expected }) }
     }
 
     /// Content that the id of the next epoch is the hash of (★): this epoch's, and the whole file.

@@ -68,6 +68,23 @@ fn a_change_is_ordered_with_its_reports_and_ends_when_the_next_epoch_begins() {
     assert_eq!((ordered.len(), changes.count()), (9, 2));
 }
 
+/// ★ Keys of an epoch that ended may leak once nobody needs them.
+#[test]
+pub(super) fn a_report_of_an_epoch_counts_until_the_next_has_begun() {
+    let founding = network();
+    let mut replica = Replica::new(&founding);
+    let (change, next) = replace(&founding, &file(), 0, 9);
+    assert_eq!(replica.step(&change), DONE);
+    let closings: Vec<Step> = (1..4).map(|one| closing(&founding, one, &change)).collect();
+    assert_eq!(replica.execute(&closings), [DONE, DONE, DONE]);
+    let entries = [entered(&next, 0, 9), entered(&next, 1, 1)];
+    assert_eq!(replica.execute(&entries), [DONE, DONE]);
+    let late = closing(&founding, 0, &change);
+    let begun = entered(&next, 2, 2);
+    let too_late = "epoch 2 has begun: reports of the one before come too late";
+    assert_eq!(replica.execute(&[begun, late])[1], refused(too_late));
+}
+
 /// A replica that begins with the state of another follows its epochs.
 #[test]
 fn a_state_that_is_opened_says_which_epoch_is_in_force() {

@@ -4,7 +4,7 @@
 //! waiting. ★ What is fetched is what the committee ordered and its authority signed, chunk by
 //! chunk, whoever it came from.
 
-use super::report::ReportCopy;
+use super::report::{BadChunk, ClosedReport, ReportCopy};
 use super::{PayEpochError, gathered_folder, report_folder_of};
 use crate::NodeError;
 use crate::payments::{AuthorityConfig, PayClient};
@@ -13,22 +13,24 @@ use quorate_crypto::IdentitySecret;
 use quorate_payments::change::Closing;
 use quorate_payments::{Network, ReportPart, WalletReply, WalletRequest};
 use quorate_types::ReplicaId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, block_in_place};
 use tokio::time::{sleep, timeout};
 
-/// Longest wait for a part before somebody else is asked.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait for a part, of a mebibyte, before somebody else is asked.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Pause after everybody was asked in vain.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Wait for more reports once a quorum's are here: the more, the fewer inputs stay contested.
-const MORE: Duration = Duration::from_secs(1);
+/// Wait for more reports once a quorum's are here: the more, the fewer inputs a liar keeps from
+/// their owners by naming them. First while authorities are missing that stay; of those who leave,
+/// one may have lost its disk.
+const MORE: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(1)];
 
 type Place = (u16, ReplicaId);
 
@@ -37,35 +39,53 @@ type Place = (u16, ReplicaId);
 pub(super) struct Gathering {
     sources: Arc<Sources>,
     asked: BTreeMap<Place, Closing>,
-    here: Arc<Mutex<BTreeMap<Place, PathBuf>>>,
+    here: Arc<Mutex<Here>>,
     enough_since: Option<Instant>,
     runtime: Handle,
     tasks: JoinSet<()>,
 }
 
-/// Who may have a report: authorities of the epoch that ended, and those of the next that have
-/// begun.
+/// What has become of reports.
+#[derive(Debug, Default)]
+struct Here {
+    /// Folders of those that are here, whole.
+    reports: BTreeMap<Place, PathBuf>,
+    /// Those that their authority signed, and that are none: they count as never made.
+    unsound: BTreeSet<Place>,
+}
+
+/// Networks of a border, and the newest that was ordered.
+pub(super) struct Around<'a> {
+    pub(super) ended: &'a Arc<Network>,
+    pub(super) next: &'a Arc<Network>,
+    pub(super) newest: &'a Arc<Network>,
+}
+
+/// Who may have a report: authorities of the epoch that ended, and those of the next and of the
+/// newest, who began with it.
 #[derive(Debug)]
 struct Sources {
     ended: Arc<Network>,
     next: Arc<Network>,
-    /// For each shard, connections to both epochs' authorities.
-    clients: Vec<[PayClient; 2]>,
+    /// For each shard, connections to the authorities of each network.
+    clients: Vec<Vec<(Arc<Network>, PayClient)>>,
 }
 
 impl Gathering {
     pub(super) fn start(
         identity: &IdentitySecret,
-        (ended, next): (&Arc<Network>, &Arc<Network>),
+        Around { ended, next, newest }: &Around<'_>,
         runtime: &Handle,
     ) -> Result<Self, NodeError> {
         let _inside = runtime.enter();
+        let is_later = newest.epoch() > next.epoch();
+        let networks = [*ended, *next].into_iter().chain(is_later.then_some(*newest));
         let client = |network: &Arc<Network>, shard| {
-            PayClient::start_at(Arc::clone(network), identity, shard)
+            let client = PayClient::start_at(Arc::clone(network), identity, shard)?;
+            Ok((Arc::clone(network), client))
         };
-        let clients =
-            (0..ended.shards()).map(|shard| Ok([client(ended, shard)?, client(next, shard)?]));
-        let clients = clients.collect::<Result<_, NodeError>>()?;
+        let clients = |shard| networks.clone().map(|network| client(network, shard)).collect();
+        let clients = (0..ended.shards()).map(clients).collect::<Result<_, NodeError>>()?;
         let sources = Sources { ended: Arc::clone(ended), next: Arc::clone(next), clients };
         Ok(Self {
             sources: Arc::new(sources),
@@ -78,63 +98,88 @@ impl Gathering {
     }
 
     /// Fetches a report that was ordered, unless it is fetched already, or this shard's own.
-    pub(super) fn fetch(
-        &mut self,
-        config: &AuthorityConfig,
-        me: Option<ReplicaId>,
-        closing: &Closing,
-    ) {
+    pub(super) fn fetch(&mut self, config: &AuthorityConfig, closing: &Closing) {
         let place = (closing.shard, closing.authority);
         if self.asked.insert(place, *closing).is_some() {
             return;
         }
-        let here = Arc::clone(&self.here);
-        if me == Some(closing.authority) && config.shard == closing.shard {
-            here.lock().insert(place, report_folder_of(config, &self.sources.ended));
+        let ended = &self.sources.ended;
+        let own = report_folder_of(config, ended);
+        if ClosedReport::open(&own, ended).is_ok_and(|report| report.closing() == closing) {
+            self.here.lock().reports.insert(place, own);
             return;
         }
         let begins = self.sources.next.epoch();
         let folder = gathered_folder(&config.data_dir, begins, (closing.authority, closing.shard));
-        let (sources, closing) = (Arc::clone(&self.sources), *closing);
+        let (sources, closing, here) =
+            (Arc::clone(&self.sources), *closing, Arc::clone(&self.here));
         let fetch = async move {
-            sources.fetch(&closing, &folder).await;
-            here.lock().insert(place, folder);
+            let is_sound = sources.fetch(&closing, &folder).await;
+            let mut here = here.lock();
+            if is_sound {
+                here.reports.insert(place, folder);
+            } else {
+                here.unsound.insert(place);
+            }
         };
         self.tasks.spawn_on(fetch, &self.runtime);
     }
 
-    /// Folders of the reports, once a quorum's are here of every shard, and all that were ordered
-    /// or no more have come for a while.
+    /// Folders of the reports, once a quorum's are here of every shard, and whoever may still report
+    /// has had its time.
     pub(super) fn ready(&mut self) -> Option<Vec<PathBuf>> {
         let here = self.here.lock();
         let ended = &self.sources.ended;
         let weights = ended.committee().weights();
         let weigh = |shard: u16| -> u64 {
-            let of_shard = here.keys().filter(|(of, _)| *of == shard);
+            let of_shard = here.reports.keys().filter(|(of, _)| *of == shard);
             of_shard.map(|(_, authority)| weights.of(authority.index())).sum()
         };
         if !(0..ended.shards()).all(|shard| weigh(shard) >= weights.quorum()) {
             return None;
         }
-        let since = *self.enough_since.get_or_insert_with(Instant::now);
-        let all = ended.committee().size() * usize::from(ended.shards());
-        let is_all = here.len() == all;
-        (is_all || since.elapsed() >= MORE).then(|| here.values().cloned().collect())
+        let waited = self.enough_since.get_or_insert_with(Instant::now).elapsed();
+        let wait = self.sources.missing(&here).map(|stays| MORE[usize::from(!stays)]).max();
+        let is_over = wait.is_none_or(|wait| waited >= wait);
+        is_over.then(|| here.reports.values().cloned().collect())
     }
 
     /// Number of reports that are here.
     pub(super) fn count(&self) -> usize {
-        self.here.lock().len()
+        self.here.lock().reports.len()
     }
 }
 
 impl Sources {
-    /// Fetches a report into a folder; tries for ever.
-    async fn fetch(&self, closing: &Closing, folder: &Path) {
+    /// For each report that may still come, whether its authority stays in the next epoch.
+    fn missing(&self, here: &Here) -> impl Iterator<Item = bool> {
+        let shards = 0..self.ended.shards();
+        let members = || self.ended.committee().members();
+        let places = shards.flat_map(move |shard| members().map(move |one| (shard, one)));
+        let is_out =
+            |place: &Place| !here.reports.contains_key(place) && !here.unsound.contains(place);
+        let stays = |(_, authority): Place| {
+            let key = self.ended.committee().identity(authority);
+            key.is_some_and(|key| self.next.committee().find(key).is_some())
+        };
+        places.filter(is_out).map(stays)
+    }
+
+    /// Fetches a report into a folder; tries for ever. Returns `false` for one that is none, though
+    /// its authority signed it.
+    async fn fetch(&self, closing: &Closing, folder: &Path) -> bool {
         loop {
             for (client, authority) in self.of(closing) {
                 match self.copy(client, authority, closing, folder).await {
-                    Ok(()) => return,
+                    Ok(Ok(())) => return true,
+                    Ok(Err(BadChunk::Unsound)) => {
+                        let (authority, shard) = (closing.authority, closing.shard);
+                        tracing::warn!(%authority, shard, "signed a report that is none: it does not count");
+                        return false;
+                    }
+                    Ok(Err(BadChunk::Unsigned)) => {
+                        tracing::warn!(%authority, "gives something else than was signed");
+                    }
                     Err(error) => tracing::debug!(%authority, %error, "no report from here"),
                 }
             }
@@ -142,18 +187,19 @@ impl Sources {
         }
     }
 
-    /// Whom to ask: the report's own authority, where it is in either epoch, then everybody else.
+    /// Whom to ask: the report's own authority, wherever it still is one, then everybody else, the
+    /// newest first.
     fn of(&self, closing: &Closing) -> Vec<(&PayClient, ReplicaId)> {
-        let [ended, next] = &self.clients[usize::from(closing.shard)];
+        let clients = &self.clients[usize::from(closing.shard)];
         let key = self.ended.committee().identity(closing.authority);
-        let later = key.and_then(|key| self.next.committee().find(key));
-        let mut sources = vec![(ended, closing.authority)];
-        sources.extend(later.map(|later| (next, later)));
-        let others = self.next.committee().members().filter(|one| Some(*one) != later);
-        sources.extend(others.map(|one| (next, one)));
-        let others = self.ended.committee().members().filter(|one| *one != closing.authority);
-        sources.extend(others.map(|one| (ended, one)));
-        sources
+        let own = |network: &Network| key.and_then(|key| network.committee().find(key));
+        let its = clients.iter().filter_map(|(network, client)| Some((client, own(network)?)));
+        let others = clients.iter().rev().flat_map(|(network, client)| {
+            let own = own(network);
+            let members = network.committee().members().filter(move |one| Some(*one) != own);
+            members.map(move |one| (client, one))
+        });
+        its.chain(others).collect()
     }
 
     async fn copy(
@@ -162,7 +208,7 @@ impl Sources {
         from: ReplicaId,
         closing: &Closing,
         folder: &Path,
-    ) -> Result<(), PayEpochError> {
+    ) -> Result<Result<(), BadChunk>, PayEpochError> {
         let part = |part| async move {
             let Closing { authority, shard, .. } = *closing;
             let part = ReportPart { ended: self.ended.epoch(), authority, shard, part };
@@ -172,10 +218,15 @@ impl Sources {
                 _ => Err(PayEpochError::NotGiven { authority: from.0 }),
             }
         };
-        let mut copy = ReportCopy::begin(folder, &self.ended, closing, &part(0).await?)?;
+        let signed = part(0).await?;
+        let begin = || ReportCopy::begin(folder, &self.ended, closing, &signed);
+        let mut copy = block_in_place(begin)?;
         while let Some(number) = copy.missing() {
-            copy.take(&part(number + 1).await?)?;
+            let bytes = part(number + 1).await?;
+            if let Err(bad) = block_in_place(|| copy.take(&bytes))? {
+                return Ok(Err(bad));
+            }
         }
-        copy.finish()
+        block_in_place(|| copy.finish()).map(Ok)
     }
 }

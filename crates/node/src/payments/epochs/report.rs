@@ -91,14 +91,60 @@ fn write(disk: &mut RealDisk, name: &str, bytes: &[u8]) -> Result<(), StorageErr
     synced.map_err(|error| StorageError::io("write", disk.locate(name), &error))
 }
 
+/// Chunk of a report that is none, as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadChunk {
+    /// Not what the authority signed: whoever gave it may have made it up.
+    Unsigned,
+    /// What it signed, and no chunk of a report: not whole, or not in order.
+    Unsound,
+}
+
+/// What an authority signed of a report, and how far its chunks were read.
+#[derive(Debug)]
+struct ChunkReader {
+    count: u64,
+    leaves: Vec<Digest>,
+    /// Number of the chunk that comes next, and the entry before it.
+    next: u32,
+    last: Option<LockEntry>,
+}
+
+impl ChunkReader {
+    fn new(closing: &Closing, leaves: Vec<Digest>) -> Self {
+        Self { count: closing.count, leaves, next: 0, last: None }
+    }
+
+    /// Number of the chunk that comes next.
+    fn missing(&self) -> Option<u32> {
+        ((self.next as usize) < self.leaves.len()).then_some(self.next)
+    }
+
+    /// Entries of the chunk that comes next (★): what was signed, all but the last chunk full, so
+    /// that none is read for little, and everything in ascending order.
+    fn read(&mut self, bytes: &[u8]) -> Result<Vec<LockEntry>, BadChunk> {
+        let is_signed = chunk_leaf(self.next, bytes) == self.leaves[self.next as usize];
+        if !is_signed && !mutants::active(Mutant::PayTrustChunks) {
+            return Err(BadChunk::Unsigned);
+        }
+        let before = u64::from(self.next) * CHUNK_ENTRIES as u64;
+        let expected = (self.count - before.min(self.count)).min(CHUNK_ENTRIES as u64);
+        let is_next = |entries: &Vec<LockEntry>| {
+            entries.len() as u64 == expected && self.last < entries.first().copied()
+        };
+        let entries = decode_chunk(bytes).filter(is_next).ok_or(BadChunk::Unsound)?;
+        self.last = entries.last().copied();
+        self.next += 1;
+        Ok(entries)
+    }
+}
+
 /// Another authority's report, as its parts come in.
 pub(super) struct ReportCopy {
     folder: PathBuf,
     disk: RealDisk,
     signed: Vec<u8>,
-    leaves: Vec<Digest>,
-    /// Number of the chunks that are here.
-    here: u32,
+    chunks: ChunkReader,
 }
 
 impl ReportCopy {
@@ -117,35 +163,27 @@ impl ReportCopy {
         }
         let disk = RealDisk::open(folder)?.without_zeroing();
         let (folder, signed) = (folder.to_owned(), signed.to_vec());
-        let mut copy = Self { folder, disk, signed, leaves, here: 0 };
+        let mut copy = Self { folder, disk, signed, chunks: ChunkReader::new(closing, leaves) };
         while let Some(number) = copy.missing()
             && let Ok(bytes) = fs::read(copy.folder.join(chunk_name(number)))
-            && copy.is_signed(number, &bytes)
-        {
-            copy.here += 1;
-        }
+            && copy.chunks.read(&bytes).is_ok()
+        {}
         Ok(copy)
     }
 
     /// Number of the chunk that comes next.
     pub(super) fn missing(&self) -> Option<u32> {
-        ((self.here as usize) < self.leaves.len()).then_some(self.here)
+        self.chunks.missing()
     }
 
-    fn is_signed(&self, number: u32, bytes: &[u8]) -> bool {
-        chunk_leaf(number, bytes) == self.leaves[number as usize]
-    }
-
-    /// Takes the chunk that comes next.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), PayEpochError> {
-        if !self.is_signed(self.here, bytes) {
-            let (folder, number) = (self.folder.clone(), self.here);
-            let reason = format!("chunk {number} is not what was signed");
-            return Err(PayEpochError::Report { folder, reason });
+    /// Takes the chunk that comes next; within, why it is none.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Result<(), BadChunk>, PayEpochError> {
+        let name = chunk_name(self.chunks.next);
+        if let Err(bad) = self.chunks.read(bytes) {
+            return Ok(Err(bad));
         }
-        write(&mut self.disk, &chunk_name(self.here), bytes)?;
-        self.here += 1;
-        Ok(())
+        write(&mut self.disk, &name, bytes)?;
+        Ok(Ok(()))
     }
 
     /// Ends the copy, of which no chunk is missing.
@@ -194,42 +232,37 @@ impl ClosedReport {
     /// Entries in ascending order, every chunk checked as it is read (★); ends with an error where
     /// one is not what was signed.
     pub(super) fn entries(&self) -> impl Iterator<Item = Result<LockEntry, PayEpochError>> {
-        let mut last = None;
+        let mut chunks = ChunkReader::new(&self.closing, self.leaves.clone());
         let mut broken = false;
-        let numbers = 0..u32::try_from(self.leaves.len()).expect("chunks are counted so");
-        let chunks = numbers.map(|number| self.chunk(number));
-        chunks.flat_map(move |chunk| {
-            let entries: Vec<Result<LockEntry, PayEpochError>> = match chunk {
-                _ if broken => Vec::new(),
-                Ok(entries) if last < entries.first().copied() => {
-                    last = entries.last().copied();
-                    entries.into_iter().map(Ok).collect()
-                }
-                Ok(_) => vec![Err(self.unsound("its chunks are not in order"))],
-                Err(error) => vec![Err(error)],
-            };
-            broken |= entries.iter().any(Result::is_err);
-            entries
+        let read = move || {
+            let number = chunks.missing().filter(|_| !broken)?;
+            let entries = self.chunk(number, &mut chunks);
+            broken = entries.is_err();
+            Some(entries)
+        };
+        std::iter::from_fn(read).flat_map(|chunk| match chunk {
+            Ok(entries) => entries.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
         })
     }
 
-    fn chunk(&self, number: u32) -> Result<Vec<LockEntry>, PayEpochError> {
+    fn chunk(
+        &self,
+        number: u32,
+        chunks: &mut ChunkReader,
+    ) -> Result<Vec<LockEntry>, PayEpochError> {
         let path = self.folder.join(chunk_name(number));
         let size =
             fs::metadata(&path).map_err(|source| PayEpochError::Io { path: path.clone(), source });
         if size?.len() > CHUNK_BYTES_MAX {
             return Err(self.unsound(&format!("chunk {number} is larger than any")));
         }
-        let bytes = read(&path)?;
-        let is_signed = chunk_leaf(number, &bytes) == self.leaves[number as usize]
-            || mutants::active(Mutant::PayTrustChunks);
-        // All but the last are full, so that none is read for little.
-        let before = u64::from(number) * CHUNK_ENTRIES as u64;
-        let expected =
-            (self.closing.count - before.min(self.closing.count)).min(CHUNK_ENTRIES as u64);
-        let is_full = |entries: &Vec<LockEntry>| entries.len() as u64 == expected;
-        let entries = decode_chunk(&bytes).filter(|_| is_signed).filter(is_full);
-        entries.ok_or_else(|| self.unsound(&format!("chunk {number} is not what was signed")))
+        chunks.read(&read(&path)?).map_err(|bad| match bad {
+            BadChunk::Unsigned => self.unsound(&format!("chunk {number} is not what was signed")),
+            BadChunk::Unsound => {
+                self.unsound(&format!("chunk {number} is not whole, or not in order"))
+            }
+        })
     }
 
     fn unsound(&self, reason: &str) -> PayEpochError {

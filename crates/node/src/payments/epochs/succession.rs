@@ -6,14 +6,16 @@
 //! the other: a newcomer inherits of all of them.
 
 use super::change_file::create_change;
-use super::gather::Gathering;
+use super::gather::{Around, Gathering};
 use super::inheritance::layer_folder;
-use super::{PayEpochError, begin};
+use super::{PayEpochError, begin, mark_name};
 use crate::NodeError;
+use crate::payments::mark::Mark;
 use crate::payments::{
     AuthorityConfig, AuthorityConfigError, change_beside, read_change, read_network,
     read_network_before,
 };
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentitySecret, KeyFile};
 use quorate_payments::Network;
 use quorate_payments::change::{Border, Change, ChangeStep};
@@ -185,15 +187,7 @@ impl Succession {
         if is_same { Ok(()) } else { Err(PayEpochError::OtherChange { epoch, path }.into()) }
     }
 
-    /// Newest epoch, of those that were ordered, in which this authority votes.
-    fn target(&self) -> Option<Epoch> {
-        let me = self.identity.public();
-        let votes = |border: &&OrderedBorder| border.next.committee().find(&me).is_some();
-        let epoch = self.borders.iter().rev().find(votes).map(|border| border.next.epoch());
-        epoch.filter(|epoch| *epoch > self.present)
-    }
-
-    /// Border by which the epoch after this shard's ended.
+    /// Border at which this shard's epoch ended.
     fn coming(&self) -> Option<&OrderedBorder> {
         self.borders.iter().find(|border| border.ended.epoch() == self.present)
     }
@@ -204,32 +198,48 @@ impl Succession {
     /// # Errors
     /// When the reports' authorities cannot be connected to.
     pub(in crate::payments) fn advance(&mut self) -> Result<Option<Beginning>, NodeError> {
-        if self.target().is_none() {
-            return Ok(None);
-        }
-        let Some(reports) = self.gather()? else { return Ok(None) };
-        let border = self.coming().expect("reports are of one");
-        Ok(Some(Beginning { change: border.change.clone(), reports }))
-    }
-
-    /// Fetches what was reported at the coming border; the folders once they are enough.
-    fn gather(&mut self) -> Result<Option<Vec<PathBuf>>, NodeError> {
-        let is_coming = |border: &&OrderedBorder| border.ended.epoch() == self.present;
-        let Some(border) = self.borders.iter().find(is_coming) else {
+        let Some(coming) = self.borders.iter().find(|one| one.ended.epoch() == self.present) else {
             return Ok(None);
         };
+        let newest = &self.borders.last().expect("the coming one").next;
+        let votes = |network: &Network| self.index_in(network).is_some();
+        if !votes(&coming.next) && !votes(newest) {
+            return Ok(None);
+        }
+        self.check_memory(coming)?;
         let gathering = match &mut self.gathering {
             Some(gathering) => gathering,
             none => {
-                let networks = (&border.ended, &border.next);
-                none.insert(Gathering::start(&self.identity, networks, &self.runtime)?)
+                let around = Around { ended: &coming.ended, next: &coming.next, newest };
+                none.insert(Gathering::start(&self.identity, &around, &self.runtime)?)
             }
         };
-        let me: Option<ReplicaId> = border.ended.committee().find(&self.identity.public());
-        for shard in 0..border.ended.shards() {
-            border.border.closings(shard).for_each(|one| gathering.fetch(&self.config, me, one));
+        for shard in 0..coming.ended.shards() {
+            coming.border.closings(shard).for_each(|one| gathering.fetch(&self.config, one));
         }
-        Ok(gathering.ready())
+        let change = &coming.change;
+        Ok(gathering.ready().map(|reports| Beginning { change: change.clone(), reports }))
+    }
+
+    fn index_in(&self, network: &Network) -> Option<ReplicaId> {
+        network.committee().find(&self.identity.public())
+    }
+
+    /// ★ Refuses to begin an epoch that this shard votes in already, as was ordered, and has
+    /// forgotten since: its disks were lost.
+    fn check_memory(&self, coming: &OrderedBorder) -> Result<(), NodeError> {
+        let AuthorityConfig { key, shard, durability, .. } = &self.config;
+        let Some(me) = self.index_in(&coming.next) else { return Ok(()) };
+        let has_entered = coming.border.entered(*shard).any(|one| one == me);
+        let mark = Mark::beside(key, (mark_name(&coming.next), *shard), *durability)?;
+        match mark.missing() {
+            Some(mark) if has_entered && !mutants::active(Mutant::PayBeginForgotten) => {
+                let (ended, epoch) = (coming.ended.epoch(), coming.next.epoch());
+                let (data_dir, mark) = (self.config.data_dir.clone(), mark.to_owned());
+                Err(PayEpochError::Forgotten { ended, epoch, data_dir, mark }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Progress to the epoch after this shard's, once that has ended.

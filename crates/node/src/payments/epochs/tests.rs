@@ -362,6 +362,8 @@ fn changes_are_read_as_they_are_written_and_followed() {
 fn every_left_out_rule_is_noticed() {
     assert_noticed(Mutant::PayUnionOfFewer, an_epoch_begins_with_reports_of_a_quorum);
     assert_noticed(Mutant::PayCloseTwice, a_shard_is_closed_for_one_change);
+    let entered: fn() = ordered::who_entered_and_forgot_does_not_enter_again;
+    assert_noticed(Mutant::PayBeginForgotten, entered);
     assert_noticed(Mutant::PayBeginForgotten, who_lost_everything_begins_under_no_key_of_before);
     assert_noticed(Mutant::PayTrustChunks, a_changed_chunk_is_refused);
     let unordered: fn() = ordered::a_report_that_was_not_ordered_is_not_taken;

@@ -1,8 +1,9 @@
 //! Borders as a committee orders them: what is fetched, served and followed.
 
 use super::*;
-use crate::payments::epochs::report::ReportCopy;
+use crate::payments::epochs::report::{BadChunk, ReportCopy};
 use quorate_payments::ReportPart;
+use quorate_payments::change::{Entered, chunk_leaf, encode_chunk};
 use quorate_payments::committee::Ordered;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -48,8 +49,8 @@ fn a_report_is_copied_chunk_by_chunk() {
     let mut copy =
         ReportCopy::begin(&to, &ended, &ordered, &signed).expect("it is the ordered one");
     assert_eq!(copy.missing(), Some(0));
-    copy.take(&chunk[1..]).expect_err("not what was signed");
-    copy.take(&chunk).expect("what was signed");
+    assert_eq!(copy.take(&chunk[1..]).expect("the disk works"), Err(BadChunk::Unsigned));
+    assert_eq!(copy.take(&chunk).expect("the disk works"), Ok(()));
     assert_eq!(copy.missing(), None);
     drop(copy);
     ClosedReport::open(&to, &ended).expect_err("it is not whole");
@@ -60,6 +61,58 @@ fn a_report_is_copied_chunk_by_chunk() {
     assert_eq!(*copied.closing(), ordered);
     let entries: Result<Vec<LockEntry>, _> = copied.entries().collect();
     assert_eq!(entries.expect("sound"), sorted(&many));
+}
+
+/// ★ An authority that lies signs what is no report: it counts as never made, whoever shows it.
+#[test]
+fn what_is_signed_and_no_report_is_told_apart_from_what_was_made_up() {
+    let place = Place::new();
+    let (ended, keys) = (place.ended(), place.identity(1));
+    let sorted = sorted(&[entry(1), entry(2)]);
+    let swapped = [sorted[1], sorted[0]];
+    let many: Vec<LockEntry> = (0..=255).map(entry).collect();
+    let forms = [
+        (2, encode_chunk(&swapped)),
+        (2, encode_chunk(&sorted[..1])),
+        (1, encode_chunk(&sorted)),
+        (2, b"no entries".to_vec()),
+        (CHUNK_ENTRIES as u64 + 1, encode_chunk(&many)),
+    ];
+    for (form, (count, chunk)) in forms.into_iter().enumerate() {
+        let leaves =
+            vec![chunk_leaf(0, &chunk); usize::try_from(count).unwrap().div_ceil(CHUNK_ENTRIES)];
+        let next = place.change.next.digest();
+        let closing =
+            Closing::sign(&ended, &keys.identity, (ReplicaId(1), 0), next, (count, &leaves));
+        let signed = borsh::to_vec(&(closing, leaves)).expect("into memory");
+        let to = place.folder.path().join(format!("copy-{form}"));
+        let mut copy = ReportCopy::begin(&to, &ended, &closing, &signed).expect("it is signed");
+        assert_eq!(copy.take(&chunk).expect("the disk works"), Err(BadChunk::Unsound), "{form}");
+    }
+}
+
+/// ★ A shard that votes in an epoch, as was ordered, and has forgotten it, does not begin it again.
+#[test]
+pub(super) fn who_entered_and_forgot_does_not_enter_again() {
+    let place = Place::new();
+    let runtime = Runtime::new().expect("a runtime");
+    let (founding, newcomer) = (place.ended(), &place.newcomer.identity);
+    let next = founding.succeed(&place.change).expect("signed");
+    let config = place.config(0);
+    let succession = || {
+        let mut succession =
+            Succession::new(&config, newcomer, &founding, runtime.handle()).expect("its files");
+        let change = Ordered::Change(Box::new(place.change.clone()));
+        succession.take(&change).expect("signed");
+        succession
+    };
+    assert!(succession().advance().expect("it may begin").is_none(), "nobody has reported");
+    let mut again = succession();
+    let entered = Entered::sign(&next, newcomer, (ReplicaId(0), 0));
+    again.take(&Ordered::Entered(entered)).expect("signed");
+    let refused = again.advance();
+    let is_it = matches!(refused, Err(NodeError::PayEpoch(PayEpochError::Forgotten { .. })));
+    assert!(is_it, "{refused:?}");
 }
 
 #[test]
