@@ -188,12 +188,12 @@ pub enum WalletReply {
         /// True where others follow.
         more: bool,
     },
-    /// Part of a report; `None` where there is none here.
-    Report(Option<Vec<u8>>),
     /// It is done, durably.
     Done,
     /// It is not done, and asking again will not change that.
     Refused(RecordRefusal),
+    /// Part of a report; `None` where there is none here.
+    Report(Option<Vec<u8>>),
 }
 
 /// Reason that an authority does not do what a wallet asks for.
