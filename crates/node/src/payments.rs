@@ -20,6 +20,7 @@ mod config;
 mod epochs;
 mod evidence;
 mod follower;
+mod following;
 mod locks;
 mod mark;
 mod network_files;
@@ -41,9 +42,10 @@ pub use epochs::{
     write_change,
 };
 pub use follower::ReleaseStatus;
+pub use following::{FollowError, Followed, NetworkFollower, follow_network, look_for_changes};
 pub use locks::{Locks, recover};
 use network_files::read_network_before;
-pub use network_files::{read_network, read_network_file};
+pub use network_files::{NetworkChain, read_network, read_network_file};
 pub use releases::ReleaseFeed;
 pub use status::AuthorityStatus;
 pub use testnet::{PayTestnet, PayTestnetPlan};

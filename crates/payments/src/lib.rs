@@ -34,6 +34,7 @@
 
 mod authority;
 pub mod change;
+mod former;
 mod frozen;
 mod lookup;
 mod network;
@@ -52,6 +53,7 @@ pub mod votes;
 mod wire;
 
 pub use authority::{Authority, AuthorityEffect, AuthorityEvent, SignJob, Signed};
+pub use former::is_counted;
 pub use frozen::{Frozen, ReleaseEntry};
 pub use lookup::LookupFailed;
 pub use network::{AuthorityEntry, Endowment, Network, NetworkError, NetworkFile};

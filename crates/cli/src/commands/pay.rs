@@ -3,6 +3,7 @@
 mod address;
 mod bench;
 mod change;
+mod follow;
 mod history;
 mod payment_files;
 mod place;
@@ -87,6 +88,8 @@ enum PayCommand {
     Token(token::Token),
     /// Replace, add or remove authorities, at the end of an epoch
     Change(change::Options),
+    /// Follow the network to the epoch in force
+    Follow(follow::Follow),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
     Bench(bench::Options),
 }
@@ -117,6 +120,7 @@ impl Options {
             PayCommand::Serve(options) => options.run(),
             PayCommand::Token(options) => options.run(),
             PayCommand::Change(options) => options.run(),
+            PayCommand::Follow(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }
     }

@@ -31,7 +31,12 @@ impl AuthorityHost {
                 requests = self.append(vec![LogEntry::Record(from, record)]);
                 WalletReply::Done
             }
-            (Ok(()), WalletRequest::Remove(_)) => unreachable!("no wallet asks for it"),
+            (
+                Ok(()),
+                WalletRequest::Remove(_)
+                | WalletRequest::Changes { .. }
+                | WalletRequest::Counting(_),
+            ) => unreachable!("no wallet asks for it"),
         };
         requests.extend(self.leave(HostRequest::Reply(ticket, number, reply)));
         requests

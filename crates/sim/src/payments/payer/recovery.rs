@@ -165,7 +165,9 @@ impl Wallet {
                     self.book.unrecorded.remove(&tx);
                     self.recorded.insert(tx);
                 }
-                WalletRequest::Remove(_) => unreachable!("it was not asked"),
+                WalletRequest::Remove(_)
+                | WalletRequest::Changes { .. }
+                | WalletRequest::Counting(_) => unreachable!("it was not asked"),
             }
         }
         deeds
