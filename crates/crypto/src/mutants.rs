@@ -477,6 +477,16 @@ pub enum Mutant {
     PayFollowFormerEpoch,
     /// Payments: an epoch begins with reports that are not those that were ordered.
     PayBeginWithUnordered,
+    /// Payments: whoever follows a network to its next epoch asks for nobody's signatures.
+    PayFollowUnsigned,
+    /// Payments: whoever follows a network believes authorities of any age.
+    PayFollowForEver,
+    /// Payments: one authority's answer says that its epoch is in force.
+    PayConfirmByFewer,
+    /// Payments: a certificate of an ended epoch counts once one authority says so.
+    PayCountByFewer,
+    /// Payments: a wallet takes in a receipt of an ended epoch by its signatures.
+    PayReceiveFormer,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
     /// Payments: a restored wallet spends coins whose state no authority was asked for.

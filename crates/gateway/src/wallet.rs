@@ -20,7 +20,10 @@
 //! * An issuer's serial number is stored with the transaction that uses it, and never used again.
 //! * Whoever orders payments under a name may have limits, which hold over restarts ([`Orderer`]).
 //! * A receipt is checked offline. What is known already changes nothing; what this wallet spent
-//!   does not come back.
+//!   does not come back. ★ One of an epoch that has ended is taken in once a quorum of the
+//!   authorities in force says that it counts ([`PaymentService::receive`]).
+//! * A service goes on to the next epoch of its network while it runs: what is under way is shown
+//!   to the new authorities, the same bytes.
 //! * ★ A [request](Request) is paid once, by coins that were not here before.
 //! * ★ Over a coin that a transaction of this key took, nothing else is signed but its refund, once
 //!   the committee's state proves that this was decided ([`PaymentService::release`]). What came
@@ -37,8 +40,12 @@
 //! [`Evidence`] are files that payers and payees exchange; [`rest`] serves all of it over HTTP, to
 //! a till for instance.
 
+mod asking;
+mod authorities;
 mod backup;
+mod counting;
 mod file;
+mod following;
 mod forecast;
 mod held;
 mod history;
@@ -63,6 +70,7 @@ mod state;
 mod tests;
 mod view;
 
+pub use authorities::{Authorities, Connect, PendingOutcome, PendingReply};
 pub use backup::Backup;
 pub use history::{HistoryLine, utc};
 pub use limits::{DAY_MS, Limits, Orderer};
@@ -74,7 +82,7 @@ pub use regain::Regained;
 pub use release::{CoinRelease, CoinReleaseView, ReleaseReportView, Released};
 pub use request::{Request, RequestId, RequestPayment, RequestState, RequestTerms};
 pub use requests::{OPEN_REQUESTS_MAX, REQUEST_MEMO_BYTES_MAX, REQUEST_TIME_MAX};
-pub use service::{Authorities, PaymentService, PendingOutcome, PendingReply};
+pub use service::PaymentService;
 pub use view::{PaymentView, RequestPaymentView, RequestView};
 
 use file::RecordFile;
@@ -82,15 +90,17 @@ use held::{Held, Hold};
 use notes::Notes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, IdentitySecret};
+use quorate_node::payments::FollowError;
 use quorate_node::unix_ms;
 use quorate_payments::{
     Coin, Invalid, Memo, Network, Note, Origin, Output, Paid, PayReceipt, PaymentOutcome,
     ReceiptError, Transaction, TxId,
 };
+use quorate_types::Epoch;
 use record::Record;
 use select::Insufficient;
 use state::WalletState;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -263,6 +273,21 @@ pub enum WalletError {
     /// A receipt that proves nothing.
     #[error("the receipt proves nothing: {0}")]
     Receipt(#[from] ReceiptError),
+    /// Certificates of an ended epoch, of which no quorum said that they count.
+    #[error(
+        "the receipt is certified by authorities of epoch {epoch}, which has ended, and their keys may be in anybody's          hands by now: it is taken in once a quorum of those of epoch {newest} say that transaction {tx} counts, and          they do not, or not yet. Ask again later, or have its payer send the payment again"
+    )]
+    FormerEpoch {
+        /// Transaction that made the coins.
+        tx: TxId,
+        /// Epoch of its certificate.
+        epoch: Epoch,
+        /// Epoch whose authorities are asked.
+        newest: Epoch,
+    },
+    /// The network's next epoch cannot be followed.
+    #[error(transparent)]
+    NotFollowed(Box<FollowError>),
     /// The receipt pays somebody else.
     #[error("the receipt pays {payee}, not this wallet, which is {owner}")]
     NotMine {
@@ -361,6 +386,9 @@ pub struct Wallet {
     file: RecordFile,
     state: WalletState,
     notes: Notes,
+    /// Transactions of ended epochs of which a quorum said that their certificates count, which
+    /// stays so in later epochs.
+    counted: BTreeSet<TxId>,
 }
 
 impl Wallet {
@@ -410,7 +438,8 @@ impl Wallet {
         }
         let form = notes::form_beside(path).map_err(WalletError::Settings)?;
         let notes = Notes::new(&secret, network.id(), form);
-        let mut wallet = Self { network, secret, file, state, notes };
+        let counted = BTreeSet::new();
+        let mut wallet = Self { network, secret, file, state, notes, counted };
         let network = wallet.network.id();
         match wallet.state.network {
             None => wallet.write(Record::Network(network))?,
@@ -433,6 +462,13 @@ impl Wallet {
     #[must_use]
     pub fn network(&self) -> &Arc<Network> {
         &self.network
+    }
+
+    /// Goes on in a later epoch of the wallet's network: receipts are checked by what was certified
+    /// until then.
+    pub(super) fn enter(&mut self, next: Arc<Network>) {
+        assert_eq!(next.id(), self.network.id(), "epochs are of one network");
+        self.network = next;
     }
 
     /// Stores a payment (★) and reserves its coins; nobody was shown it yet. A key that was used
@@ -558,7 +594,8 @@ impl Wallet {
     /// Checks a receipt offline and takes its coins in. Known coins are left as they are.
     ///
     /// # Errors
-    /// When it proves nothing or pays somebody else.
+    /// When it proves nothing or pays somebody else; [`WalletError::FormerEpoch`] where authorities
+    /// are to be asked first, as [`PaymentService::receive`] does.
     pub fn receive(&mut self, receipt: &PayReceipt) -> Result<Received, WalletError> {
         let paid = receipt.check(&self.network)?;
         let owner = self.owner();
@@ -566,6 +603,7 @@ impl Wallet {
             return Err(WalletError::NotMine { payee: paid.payee, owner });
         }
         let coins: Vec<Coin> = self.fresh(receipt).cloned().collect();
+        self.check_counted(&coins)?;
         let added = coins.iter().map(|coin| coin.output.value).sum();
         if !coins.is_empty() {
             let receipt = PayReceipt { coins, memo: receipt.memo.clone() };

@@ -4,7 +4,6 @@ use quorate_storage::open_when_possible;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Replaces a file, or makes it, durably and at once or not at all: by way of one beside it, with
 /// `.new` behind its name, which an interrupted attempt leaves and the next one overwrites.
@@ -20,28 +19,6 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     std::fs::rename(fresh, path)?;
     sync_folder_of(path)
-}
-
-/// Makes a file, durably and at once or not at all, unless there is one. Processes that share the
-/// folder may make it at the same time: the first one's stays.
-///
-/// # Errors
-/// When the system refuses.
-pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
-    static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
-    let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
-    let mut own = path.as_os_str().to_owned();
-    own.push(format!(".{}-{attempt}.new", std::process::id()));
-    let own = Path::new(&own);
-    let mut file = open_when_possible(|| File::create(own))?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    let named = std::fs::hard_link(own, path);
-    std::fs::remove_file(own)?;
-    match named {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => sync_folder_of(path),
-    }
 }
 
 /// Makes the names in a file's folder durable.

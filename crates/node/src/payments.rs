@@ -21,6 +21,7 @@ mod config;
 mod epochs;
 mod evidence;
 mod follower;
+mod following;
 mod locks;
 mod mark;
 mod network_files;
@@ -46,8 +47,9 @@ pub use epochs::{
     read_change, report_folder, write_change,
 };
 pub use follower::ReleaseStatus;
+pub use following::{FollowError, Followed, NetworkFollower, follow_network, look_for_changes};
 pub use locks::{Locks, recover};
-pub use network_files::{read_network, read_network_before, read_network_file};
+pub use network_files::{NetworkChain, read_network, read_network_before, read_network_file};
 pub use releases::ReleaseFeed;
 pub use run::{Ended, run_authority};
 pub use status::AuthorityStatus;

@@ -5,14 +5,15 @@ use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_node::NodeError;
 use quorate_node::payments::{
     Authority, AuthorityConfig, PayClient, PayEpochError, PayTestnet, PayTestnetPlan, begin,
-    change_beside, close, read_network, write_change,
+    change_beside, close, follow_network, read_network, write_change,
 };
 use quorate_node::ports::free_ports;
 use quorate_payments::change::Change;
 use quorate_payments::{
     AuthorityEntry, Coin, Network, NetworkFile, Output, PayReceipt, PayScheme, PaymentOutcome,
-    Transaction,
+    Transaction, TxId, WalletReply, WalletRequest,
 };
+use quorate_types::{Epoch, ReplicaId};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -151,6 +152,63 @@ fn an_authority_whose_disk_is_lost_is_replaced_and_the_money_goes_on() {
     net.pay(&alice, &net.spend(&alice, &returned, &bob));
     net.running.clear();
     net.start(&[0, 1, 2, 3]).expect("and again");
+}
+
+/// ★ A wallet's folder has the founding file alone, and authorities that run, closed or in the next
+/// epoch, lead on from there. What the former epoch certified is counted by those of the next one.
+#[test]
+fn whoever_asks_is_led_to_the_next_epoch() {
+    let mut net = Net::new();
+    net.start(&[0, 1, 2, 3]).expect("all start");
+    let (issuer, alice) = (keys(&net.testnet.issuer).identity, owner(1));
+    let outputs = vec![Output { owner: alice.public(), value: 100 }];
+    let issue = Transaction::issue(&net.network(), &issuer, 1, outputs);
+    let coins = net.pay(&issuer, &issue);
+    net.running.clear();
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let copy = elsewhere.path().join("network.toml");
+    fs::copy(&net.testnet.network, &copy).expect("copied");
+    let follow = |within| {
+        let following = follow_network(&copy, &alice, within);
+        net.runtime.block_on(following).expect("followed").epoch()
+    };
+    assert_eq!(follow(Duration::from_millis(100)), Epoch(1), "nobody answers");
+
+    fs::remove_dir_all(net.config(0).data_dir).expect("its disk is lost");
+    let change = net.replace_first();
+    for one in 1..4 {
+        let config = net.config(one);
+        close(&config, &keys(&config.key), &change).expect("closes");
+    }
+    let closed: Vec<Authority> = [1, 2, 3]
+        .map(|one| net.config(one))
+        .map(|config| {
+            Authority::start(&config, &keys(&config.key)).expect("it is in epoch 1 still")
+        })
+        .into();
+    assert_eq!(follow(WAIT), Epoch(1), "a quorum knows of no change");
+    let beside = change_beside(&net.testnet.network, change.next.epoch);
+    write_change(&beside, &change).expect("written");
+    assert_eq!(follow(Duration::from_secs(5)), Epoch(2));
+    assert_eq!(read_network(&copy).expect("a network").epoch(), Epoch(2));
+    drop(closed);
+
+    let reports = net.reports(&[1, 2, 3]);
+    for one in 0..4 {
+        let config = net.config(one);
+        begin(&config, &keys(&config.key), &change, &reports).expect("begins");
+    }
+    net.start(&[0, 1, 2]).expect("all start");
+    let client = {
+        let _inside = net.runtime.enter();
+        PayClient::start(net.network(), &alice).expect("starts")
+    };
+    let (counts, made_up) = (coins[0].id.tx, TxId(quorate_crypto::hash(b"made up")));
+    for one in 0..3 {
+        let asking = client.ask(ReplicaId(one), WalletRequest::Counting(vec![counts, made_up]));
+        let reply = net.runtime.block_on(async { tokio::time::timeout(WAIT, asking).await });
+        assert_eq!(reply, Ok(WalletReply::Counting(vec![true, false])), "authority {one}");
+    }
 }
 
 /// What is left of an epoch's beginning that was not made whole is none.

@@ -35,6 +35,7 @@
 mod authority;
 pub mod change;
 pub mod committee;
+mod former;
 mod frozen;
 mod lookup;
 mod network;
@@ -53,6 +54,7 @@ pub mod votes;
 mod wire;
 
 pub use authority::{Authority, AuthorityEffect, AuthorityEvent, SignJob, Signed};
+pub use former::is_counted;
 pub use frozen::{Frozen, ReleaseEntry};
 pub use lookup::LookupFailed;
 pub use network::{AuthorityEntry, Endowment, Network, NetworkError, NetworkFile};

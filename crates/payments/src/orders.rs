@@ -59,7 +59,7 @@ pub enum CheckedOrder {
     /// The order is refused.
     Invalid(TxId, Invalid),
     /// An input's certificate is of an earlier epoch, and too few reports of its end name the
-    /// transaction that made it, so far.
+    /// transaction that made it, so far; or of a later one than the authority's.
     Unproven(TxId, OutputId),
     /// An input could not be looked up, so that nothing may be said of the order.
     Unknown(LookupFailed),
@@ -142,18 +142,20 @@ impl OrderVerifier {
     }
 
     /// ★ Certificates of earlier epochs count where the reports of their ends say so, whoever may
-    /// have signed them since.
+    /// have signed them since. Those of later epochs cannot be told yet: their wallet is ahead of
+    /// this authority, and must not hear that its payment is invalid.
     fn check_admission(&self, one: &mut PendingOrder) {
         if mutants::active(Mutant::PayTrustFormerEpochs) {
             return;
         }
         let epoch = self.network.epoch();
-        let is_former = |certificate: &TxCertificate| certificate.epoch != epoch;
-        let former = one.tx.certificates().filter(|(_, certificate)| is_former(certificate));
-        for input in former.map(|(input, _)| input).collect::<Vec<_>>() {
+        let is_other = |certificate: &TxCertificate| certificate.epoch != epoch;
+        let others = one.tx.certificates().filter(|(_, certificate)| is_other(certificate));
+        let others = others.map(|(input, certificate)| (input, certificate.epoch));
+        for (input, certified) in others.collect::<Vec<_>>() {
             match self.spent.inherited().admits(input.tx) {
-                Ok(true) => {}
-                Ok(false) => one.unproven = Some(input),
+                Ok(true) if certified < epoch => {}
+                Ok(_) => one.unproven = Some(input),
                 Err(failed) => one.status = Err(failed),
             }
         }
@@ -172,7 +174,8 @@ impl OrderVerifier {
         let known = self.certified.lock();
         for at in open {
             for (input, certificate) in seen[at].tx.certificates() {
-                if !known.contains(&input.tx) {
+                let can_tell = certificate.epoch <= self.network.epoch();
+                if can_tell && !known.contains(&input.tx) {
                     claims.push((at, input, certificate));
                 }
             }

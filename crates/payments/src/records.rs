@@ -9,6 +9,7 @@
 //! ★ An authority stores a record for the key that the channel proved and no other, and only with a
 //! valid order of that key or with coins that exist and belong to it: strangers fill no disks.
 
+use crate::change::Change;
 use crate::{
     Coin, Core, Invalid, Locked, LookupFailed, Network, OutputId, SpentSet, Transaction, TxId,
 };
@@ -24,7 +25,7 @@ pub type Note = Vec<u8>;
 /// Most bytes of a note.
 pub const NOTE_BYTES_MAX: usize = 4 * 1024;
 
-/// Most inputs, or names of records, in one request.
+/// Most inputs, transactions, or names of records, in one request.
 pub const REQUEST_ITEMS_MAX: usize = 256;
 
 /// Most coins of one transaction.
@@ -70,7 +71,7 @@ pub struct WalletRecord {
     pub note: Note,
 }
 
-/// Request of a wallet about what belongs to its key.
+/// Request of a wallet about what belongs to its key, and about what it goes by.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum WalletRequest {
     /// Asks whether these inputs are locked: at most [`REQUEST_ITEMS_MAX`].
@@ -85,6 +86,15 @@ pub enum WalletRequest {
     /// Asks to remove records that the wallet does not need any more: at most
     /// [`REQUEST_ITEMS_MAX`].
     Remove(Vec<RecordName>),
+    /// Asks for the changes to the epochs after this one, in their order. Nothing of them is
+    /// believed but what [`Network::succeed`] proves.
+    Changes {
+        /// Epoch after which to go on.
+        after: Epoch,
+    },
+    /// Asks whether certificates of epochs that have ended count for these transactions: at most
+    /// [`REQUEST_ITEMS_MAX`].
+    Counting(Vec<TxId>),
     /// Asks, for an authority of the next epoch, for a part of a closing report.
     Report(ReportPart),
 }
@@ -192,6 +202,12 @@ pub enum WalletReply {
     Done,
     /// It is not done, and asking again will not change that.
     Refused(RecordRefusal),
+    /// Changes, in the order of their epochs: as many as a reply has room for, and one at least
+    /// where the authority knows one.
+    Changes(Vec<Change>),
+    /// Whether certificates of ended epochs count here for the transactions that were asked about,
+    /// in their order.
+    Counting(Vec<bool>),
     /// Part of a report; `None` where there is none here.
     Report(Option<Vec<u8>>),
 }
@@ -254,6 +270,9 @@ impl WalletRequest {
         match self {
             Self::Coins(inputs) if inputs.len() > REQUEST_ITEMS_MAX => Err(RecordRefusal::TooLarge),
             Self::Remove(names) if names.len() > REQUEST_ITEMS_MAX => Err(RecordRefusal::TooLarge),
+            Self::Counting(names) if names.len() > REQUEST_ITEMS_MAX => {
+                Err(RecordRefusal::TooLarge)
+            }
             Self::Store(record) if record.note.len() > NOTE_BYTES_MAX => {
                 Err(RecordRefusal::TooLarge)
             }

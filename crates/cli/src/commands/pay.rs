@@ -3,6 +3,7 @@
 mod address;
 mod bench;
 mod change;
+mod follow;
 mod history;
 mod load;
 mod payment_files;
@@ -90,6 +91,8 @@ enum PayCommand {
     Change(change::Options),
     /// Put a running network under load, and prove that no payment is lost and none made twice
     Load(load::Load),
+    /// Follow the network to the epoch in force
+    Follow(follow::Follow),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
     Bench(bench::Options),
 }
@@ -121,6 +124,7 @@ impl Options {
             PayCommand::Token(options) => options.run(),
             PayCommand::Change(options) => options.run(),
             PayCommand::Load(options) => options.run(),
+            PayCommand::Follow(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }
     }

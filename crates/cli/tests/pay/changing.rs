@@ -2,6 +2,7 @@
 
 use super::*;
 use std::process::Output;
+use std::time::{Duration, SystemTime};
 
 impl Place {
     pub(super) fn network(&self) -> String {
@@ -13,6 +14,23 @@ impl Place {
         let output = quorate(&[&["pay", "change"], arguments].concat());
         assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         stdout(&output)
+    }
+
+    /// A wallet that slept for longer than keys are trusted is told where to turn.
+    fn refuse_to_follow_from_long_ago(&self) {
+        let asleep = self.path("asleep");
+        fs::create_dir(&asleep).expect("made");
+        let own = asleep.join("network.toml");
+        fs::copy(self.network(), &own).expect("copied");
+        let old = SystemTime::now() - Duration::from_secs(200 * 24 * 60 * 60);
+        let file = fs::File::options().append(true).open(&own).expect("opened");
+        file.set_modified(old).expect("dated");
+        let wallet = asleep.join("wallet").display().to_string();
+        json(&["pay", "keys", &wallet, "--json"]);
+        let restored = quorate(&["pay", "restore", "-w", &wallet, "--timeout", "60"]);
+        assert_eq!(restored.status.code(), Some(1), "{}", stderr(&restored));
+        assert!(stderr(&restored).contains("network.epoch-2.toml"), "{}", stderr(&restored));
+        assert!(!asleep.join("network.epoch-2.toml").exists(), "nobody of then is believed");
     }
 
     fn signed_change(&self, replaced: usize, newcomer: &Path) -> String {
@@ -62,7 +80,7 @@ impl Place {
         (change, reports)
     }
 
-    /// Has everybody begin the second epoch, and puts the change beside both network files.
+    /// Has everybody begin the second epoch, and puts the change beside their network file.
     pub(super) fn begin_all(&self, change: &str, reports: &[String]) {
         for config in &self.configs {
             let begun = begin(config, change, reports);
@@ -71,9 +89,7 @@ impl Place {
             assert_eq!(begun["epoch"], 2, "{begun}");
             assert_eq!(begun["contested"], 0, "{begun}");
         }
-        for folder in ["net", "."] {
-            fs::copy(change, self.path(folder).join("network.epoch-2.toml")).expect("copied");
-        }
+        fs::copy(change, self.path("net").join("network.epoch-2.toml")).expect("copied");
     }
 }
 
@@ -83,7 +99,8 @@ fn begin(config: &str, change: &str, reports: &[String]) -> Output {
     quorate(&[&begin[..], &reports].concat())
 }
 
-/// ★ One authority's disk and key are gone, and a payment is under way.
+/// ★ One authority's disk and key are gone, and a payment is under way. Nobody tells the wallets:
+/// authorities do, and say what counts of the epoch before.
 #[test]
 fn a_lost_authority_is_replaced_and_wallets_follow() {
     let mut place = Place::new(1_000);
@@ -94,6 +111,9 @@ fn a_lost_authority_is_replaced_and_wallets_follow() {
     let send = ["send", "--to", &bob, "--value", "100", "--receipt", &receipt];
     assert_eq!(place.of("anne", &send)["state"], "certified");
     assert_eq!(place.of("bob", &["receive", &receipt])["added"], 100);
+    let late = place.text("late.json");
+    let send = ["send", "--to", &bob, "--value", "50", "--receipt", &late];
+    assert_eq!(place.of("anne", &send)["state"], "certified");
     place.authorities.truncate(2);
     let payment = ["pay", "send", "--to", &bob, "--value", "300", "--key", "two", "--timeout", "2"];
     let under_way = quorate(&[&payment[..], &["-w", &place.text("anne")]].concat());
@@ -109,9 +129,16 @@ fn a_lost_authority_is_replaced_and_wallets_follow() {
 
     let again = ["send", "--to", &bob, "--value", "300", "--key", "two"];
     assert_eq!(place.of("anne", &again)["state"], "certified", "the same payment, finished");
-    assert_eq!(place.free("anne"), 600);
+    assert_eq!(place.free("anne"), 550);
+    assert!(place.path("network.epoch-2.toml").exists(), "the wallet has followed");
+    assert_eq!(place.of("bob", &["follow"])["epoch"], 2);
+    let own = place.text("network.toml");
+    let verify = ["pay", "receipt", "verify", &late, "--network", &own, "--json"];
+    assert_eq!(json(&verify)["ended_epoch"], 1);
+    assert_eq!(place.of("bob", &["receive", &late])["added"], 50, "authorities say that it counts");
     let anne = place.address("anne");
     let back = ["send", "--to", &anne, "--value", "100", "--receipt", &receipt];
     assert_eq!(place.of("bob", &back)["state"], "certified", "a coin of the former epoch is spent");
     assert_eq!(place.of("anne", &["receive", &receipt])["added"], 100);
+    place.refuse_to_follow_from_long_ago();
 }

@@ -87,6 +87,7 @@ fn a_load_goes_on_through_a_change_of_authorities() {
     let said = load.end();
     assert!(said.contains("200 of 200 payments certified"), "{said}");
     assert!(said.contains("epochs 1 to 2"), "{said}");
+    fs::copy(change, place.path("network.epoch-2.toml")).expect("copied");
     place.anne_has_it_all();
 }
 

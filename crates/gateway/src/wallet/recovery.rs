@@ -1,19 +1,17 @@
 //! Asking the authorities for what a restored wallet does not know, and leaving with them what it
 //! would need then.
 
-use super::{PaymentService, Regained, WalletError};
+use super::authorities::InForce;
+use super::{PaymentService, Regained, Wallet, WalletError};
 use quorate_payments::{
-    CoinStatus, OutputId, REQUEST_ITEMS_MAX, RecordName, TxId, WalletRecord, WalletReply,
-    WalletRequest,
+    Network, OutputId, REQUEST_ITEMS_MAX, RecordContent, RecordName, TxId, WalletRecord,
+    WalletReply, WalletRequest,
 };
 use quorate_types::ReplicaId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout_at};
-
-/// Time that other authorities get once a quorum answered: what only they keep would be missed.
-const OTHERS: Duration = Duration::from_secs(2);
+use tokio::time::{Instant, sleep};
 
 /// Receipts that are recorded at once.
 const RECEIPTS_MAX: usize = 64;
@@ -42,11 +40,14 @@ impl PaymentService {
         let deadline = Instant::now() + within;
         let mut recovery = Recovery::default();
         if self.with_blocking(|wallet| wallet.is_recovery_due()).await {
+            self.catch_up(within / 2).await?;
             let answers = self.gather(deadline, Self::records_of).await;
-            recovery.answered = answers.len();
-            self.check_quorum(&answers)?;
-            let records = answers.into_iter().flat_map(|(_, records)| records).collect();
-            let take = move |wallet: &mut super::Wallet| {
+            recovery.answered = answers.count();
+            answers.check_quorum()?;
+            let records: Vec<WalletRecord> = answers.into_said().flatten().collect();
+            let former = former(&records, &self.network());
+            self.ask_counting(&former, deadline).await?;
+            let take = move |wallet: &mut Wallet| {
                 // Another one may have been quicker.
                 if !wallet.is_recovery_due() {
                     return Ok(Regained::default());
@@ -79,7 +80,11 @@ impl PaymentService {
         for inputs in unasked.chunks(REQUEST_ITEMS_MAX) {
             let inputs: Arc<[OutputId]> = inputs.into();
             let answers = self.states(Arc::clone(&inputs), deadline).await;
-            self.with_blocking(move |wallet| wallet.take_states(&inputs, &answers)).await?;
+            let take = move |wallet: &mut Wallet| {
+                let said = answers.said_to(wallet).to_vec();
+                wallet.take_states(&inputs, &said)
+            };
+            self.with_blocking(take).await?;
         }
         Ok(())
     }
@@ -93,74 +98,33 @@ impl PaymentService {
         let unstored = self.with_blocking(|wallet| wallet.unstored(RECEIPTS_MAX)).await;
         let mut stored: Vec<TxId> = Vec::new();
         for (tx, record) in unstored {
-            let store = move |service: Arc<Self>, to| {
+            let store = move |in_force: Arc<InForce>, to| {
                 let request = WalletRequest::Store(Box::new(record.clone()));
                 async move {
-                    let reply = service.authorities().ask(to, request).await;
+                    let reply = in_force.authorities.ask(to, request).await;
                     (reply == WalletReply::Done).then_some(())
                 }
             };
             let answers = self.gather(deadline, store).await;
-            if self.check_quorum(&answers).is_ok() {
+            if answers.check_quorum().is_ok() {
                 stored.push(tx);
             }
         }
         self.with_blocking(move |wallet| wallet.end_storing(stored)).await
     }
 
-    /// Answers of all authorities: of all in time, or of a quorum and who else answers soon after.
-    pub(super) async fn gather<T, F>(
-        self: &Arc<Self>,
-        mut deadline: Instant,
-        ask: impl Fn(Arc<Self>, ReplicaId) -> F,
-    ) -> Vec<(ReplicaId, T)>
-    where
-        T: Send + 'static,
-        F: Future<Output = Option<T>> + Send + 'static,
-    {
-        let network = self.network();
-        let mut asking = JoinSet::new();
-        for to in network.committee().members() {
-            let answer = ask(Arc::clone(self), to);
-            asking.spawn(async move { (to, answer.await) });
-        }
-        let mut answers = Vec::new();
-        let mut is_quorum = false;
-        while let Ok(Some(answer)) = timeout_at(deadline, asking.join_next()).await {
-            if let Ok((from, Some(answer))) = answer {
-                answers.push((from, answer));
-            }
-            if !is_quorum && self.check_quorum(&answers).is_ok() {
-                is_quorum = true;
-                deadline = deadline.min(Instant::now() + OTHERS);
-            }
-        }
-        answers
-    }
-
-    fn check_quorum<T>(&self, answers: &[(ReplicaId, T)]) -> Result<(), WalletError> {
-        let network = self.network();
-        let committee = network.committee();
-        let who = answers.iter().map(|(from, _)| from.index());
-        let who = quorate_crypto::Bitmap::from_indices(committee.size(), who);
-        if committee.weight_of(&who) >= committee.quorum() {
-            return Ok(());
-        }
-        let (answered, of) = (answers.len(), committee.size());
-        Err(WalletError::TooFewAuthorities { answered, of })
-    }
-
     /// All records that one authority keeps of this wallet; `None` where it says something else.
-    pub(super) async fn records_of(self: Arc<Self>, to: ReplicaId) -> Option<Vec<WalletRecord>> {
+    pub(super) async fn records_of(
+        in_force: Arc<InForce>,
+        to: ReplicaId,
+    ) -> Option<Vec<WalletRecord>> {
         let mut all = Vec::new();
         let mut after: Option<RecordName> = None;
         for _ in 0..PAGES_MAX {
             let request = WalletRequest::Records { after };
-            let WalletReply::Records { records, more } = self.authorities().ask(to, request).await
-            else {
-                return None;
-            };
-            let last = records.last().and_then(|record| record.name(&self.network()));
+            let reply = in_force.authorities.ask(to, request).await;
+            let WalletReply::Records { records, more } = reply else { return None };
+            let last = records.last().and_then(|record| record.name(&in_force.network));
             all.extend(records);
             // One that does not come on lies.
             if !more || last <= after {
@@ -170,19 +134,14 @@ impl PaymentService {
         }
         Some(all)
     }
+}
 
-    pub(super) async fn states_of(
-        self: Arc<Self>,
-        to: ReplicaId,
-        inputs: &[OutputId],
-    ) -> Option<Vec<CoinStatus>> {
-        loop {
-            let request = WalletRequest::Coins(inputs.to_vec());
-            match self.authorities().ask(to, request).await {
-                WalletReply::Coins(states) if states.len() == inputs.len() => return Some(states),
-                WalletReply::Refused(_) => return None,
-                _ => sleep(OTHERS).await,
-            }
-        }
-    }
+/// Transactions whose coins came in by certificates of ended epochs.
+fn former(records: &[WalletRecord], network: &Network) -> Vec<TxId> {
+    let coins = records.iter().filter_map(|record| match &record.content {
+        RecordContent::Received(coins) => Some(coins),
+        RecordContent::Sent(_) => None,
+    });
+    let former = coins.flatten().filter(|coin| coin.is_former(network)).map(|coin| coin.id.tx);
+    former.collect::<BTreeSet<_>>().into_iter().collect()
 }

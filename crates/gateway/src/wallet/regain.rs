@@ -21,6 +21,9 @@ pub struct Regained {
     pub receipts: usize,
     /// Transactions of this key over a coin that another one of it holds: one of the two is lost.
     pub conflicting: Vec<TxId>,
+    /// Transactions of ended epochs whose coins were left out, since no quorum says that they
+    /// count.
+    pub uncounted: Vec<TxId>,
 }
 
 /// A transaction of this wallet's with its note.
@@ -60,6 +63,10 @@ impl Wallet {
         // One authority that has a receipt is no quorum: they are recorded again.
         for (at_ms, mut receipt) in receipts {
             receipt.coins.retain(|coin| !self.state.knows(&coin.id));
+            if self.check_counted(&receipt.coins).is_err() {
+                regained.uncounted.push(receipt.coins[0].id.tx);
+                continue;
+            }
             if !receipt.coins.is_empty() {
                 self.write(Record::Received { receipt, at_ms })?;
                 regained.receipts += 1;

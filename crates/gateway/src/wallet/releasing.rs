@@ -5,8 +5,7 @@ use super::ordering::{OrderingError, PendingAnswer, ReleaseOrdering};
 use super::release::{CoinRelease, Released};
 use super::{Payment, PaymentService, PaymentState, Wallet, WalletError};
 use quorate_payments::release::{ReleaseStep, Standing};
-use quorate_payments::{CoinStatus, OutputId, REQUEST_ITEMS_MAX, TxId};
-use quorate_types::ReplicaId;
+use quorate_payments::{OutputId, REQUEST_ITEMS_MAX, TxId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,22 +31,9 @@ impl PaymentService {
         for coins in locked.chunks_mut(REQUEST_ITEMS_MAX) {
             let inputs = coins.iter().map(|release| release.coin).collect();
             let answers = self.states(inputs, deadline).await;
-            self.with(|wallet| wallet.forecast(coins, &answers));
+            self.with(|wallet| wallet.forecast(coins, answers.said_to(wallet)));
         }
         Ok(locked)
-    }
-
-    /// Answers of authorities about coins.
-    pub(super) async fn states(
-        self: &Arc<Self>,
-        inputs: Arc<[OutputId]>,
-        deadline: Instant,
-    ) -> Vec<(ReplicaId, Vec<CoinStatus>)> {
-        let ask = move |service: Arc<Self>, to| {
-            let inputs = Arc::clone(&inputs);
-            async move { service.states_of(to, &inputs).await }
-        };
-        self.gather(deadline, ask).await
     }
 
     /// Asks for the release of locked coins, of one transaction alone where it is named, and waits
@@ -309,7 +295,7 @@ impl PaymentService {
         self.with_blocking(Wallet::begin_refunds).await?;
         if !self.with_blocking(|wallet| wallet.missing()).await.is_empty() {
             let answers = self.gather(deadline, Self::records_of).await;
-            let records = answers.into_iter().flat_map(|(_, records)| records).collect();
+            let records = answers.into_said().flatten().collect();
             self.with_blocking(move |wallet| wallet.take_missing(records)).await?;
         }
         let due = self.with_blocking(|wallet| wallet.unfinished_due()).await;

@@ -205,11 +205,13 @@ impl From<WalletError> for Failure {
             | WalletError::NotOpen { .. } => StatusCode::CONFLICT,
             WalletError::Receipt(_)
             | WalletError::NotMine { .. }
+            | WalletError::FormerEpoch { .. }
             | WalletError::PaysNoRequest
             | WalletError::PaysTooLittle { .. }
             | WalletError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             WalletError::NotTheIssuer { .. } | WalletError::Limit(_) => StatusCode::FORBIDDEN,
             WalletError::TooFewAuthorities { .. }
+            | WalletError::NotFollowed(_)
             | WalletError::NoCommittee
             | WalletError::Release(_) => StatusCode::SERVICE_UNAVAILABLE,
             WalletError::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,

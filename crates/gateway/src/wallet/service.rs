@@ -1,61 +1,24 @@
 //! Service of a wallet: payments go to the authorities in the background, and callers wait for
 //! their outcomes.
 
+use super::authorities::{Authorities, Connect, Following, InForce};
 use super::ordering::ReleaseOrdering;
 use super::{Order, Orderer, Payment, PaymentState, Wallet, WalletError};
 use parking_lot::Mutex;
 use quorate_node::NodeError;
-use quorate_node::payments::PayClient;
-use quorate_payments::{
-    Network, Note, PaymentOutcome, Transaction, TxId, WalletReply, WalletRequest,
-};
-use quorate_types::ReplicaId;
+use quorate_node::payments::{NetworkFollower, PayClient};
+use quorate_payments::{Network, TxId};
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-/// Future of a payment's outcome.
-pub type PendingOutcome<'a> = Pin<Box<dyn Future<Output = PaymentOutcome> + Send + 'a>>;
-
-/// Future of an authority's reply.
-pub type PendingReply<'a> = Pin<Box<dyn Future<Output = WalletReply> + Send + 'a>>;
-
-/// Connection to the authorities of a network, which shows them transactions.
-pub trait Authorities: Send + Sync {
-    /// Shows a stored transaction to all authorities until its outcome is known, with a note that
-    /// each stores with it before it votes; may take for ever.
-    fn pay(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_>;
-
-    /// As [`Authorities::pay`], of a transaction that the release of its coins was decided for:
-    /// those that did not hear of that yet are shown it again.
-    fn claim(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_>;
-
-    /// Asks one authority until it answers; may take for ever.
-    fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_>;
-}
-
-impl Authorities for PayClient {
-    fn pay(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_> {
-        Box::pin(self.pay_recorded(transaction, Some(note)))
-    }
-
-    fn claim(&self, transaction: Arc<Transaction>, note: Note) -> PendingOutcome<'_> {
-        Box::pin(self.claim_recorded(transaction, note))
-    }
-
-    fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_> {
-        Box::pin(self.ask(to, request))
-    }
-}
-
 /// A wallet with its connections to the authorities. Shared; to be used inside a tokio runtime.
 pub struct PaymentService {
-    network: Arc<Network>,
     wallet: Mutex<Wallet>,
-    authorities: Arc<dyn Authorities>,
+    in_force: watch::Sender<Arc<InForce>>,
+    following: Option<Following>,
     ordering: Option<Arc<dyn ReleaseOrdering>>,
     /// Payments under way. The sender goes when the outcome is stored, or could not be.
     under_way: Mutex<BTreeMap<TxId, watch::Receiver<()>>>,
@@ -63,26 +26,57 @@ pub struct PaymentService {
 
 impl PaymentService {
     /// A service that has sent nothing yet, with a committee that orders releases where one is
-    /// known.
+    /// known. It stays in the wallet's epoch.
     #[must_use]
     pub fn new(
         wallet: Wallet,
         authorities: Arc<dyn Authorities>,
         ordering: Option<Arc<dyn ReleaseOrdering>>,
     ) -> Arc<Self> {
-        let network = Arc::clone(wallet.network());
-        let (wallet, under_way) = (Mutex::new(wallet), Mutex::default());
-        Arc::new(Self { network, wallet, authorities, ordering, under_way })
+        Arc::new(Self::assemble(wallet, authorities, ordering, None))
     }
 
-    /// Network that the wallet pays in.
+    fn assemble(
+        wallet: Wallet,
+        authorities: Arc<dyn Authorities>,
+        ordering: Option<Arc<dyn ReleaseOrdering>>,
+        following: Option<Following>,
+    ) -> Self {
+        let network = Arc::clone(wallet.network());
+        let (in_force, _) = watch::channel(Arc::new(InForce { network, authorities }));
+        let (wallet, under_way) = (Mutex::new(wallet), Mutex::default());
+        Self { wallet, in_force, following, ordering, under_way }
+    }
+
+    /// Network that the wallet pays in, in the epoch that it knows to be in force.
     #[must_use]
     pub fn network(&self) -> Arc<Network> {
-        Arc::clone(&self.network)
+        Arc::clone(&self.in_force().network)
     }
 
-    pub(super) fn authorities(&self) -> &dyn Authorities {
-        &*self.authorities
+    pub(super) fn in_force(&self) -> Arc<InForce> {
+        Arc::clone(&self.in_force.borrow())
+    }
+
+    pub(super) fn following(&self) -> Option<&Following> {
+        self.following.as_ref()
+    }
+
+    /// Goes on with the authorities of a later epoch: payments under way are shown to them.
+    pub(super) fn enter(&self, next: InForce) {
+        self.wallet.lock().enter(Arc::clone(&next.network));
+        self.in_force.send_replace(Arc::new(next));
+    }
+
+    /// Tells whether a payment is under way.
+    pub(super) fn is_paying(&self) -> bool {
+        !self.under_way.lock().is_empty()
+    }
+
+    /// Tells whether a committee is known that orders releases.
+    #[must_use]
+    pub fn releases(&self) -> bool {
+        self.ordering.is_some()
     }
 
     pub(super) fn ordering(&self) -> Option<&dyn ReleaseOrdering> {
@@ -90,16 +84,38 @@ impl PaymentService {
     }
 
     /// Opens a payer's connections to the authorities in the background, and serves a wallet by
-    /// them; releases are ordered by the committee that is given.
+    /// them, in the network's newest epoch; releases are ordered by the committee that is given.
     ///
     /// # Errors
     /// When the key is refused by the TLS library.
     pub fn connect(
         wallet: Wallet,
+        follower: NetworkFollower,
         ordering: Option<Arc<dyn ReleaseOrdering>>,
     ) -> Result<Arc<Self>, NodeError> {
-        let client = PayClient::start(Arc::clone(&wallet.network), &wallet.secret)?;
-        Ok(Self::new(wallet, Arc::new(client), ordering))
+        let secret = wallet.secret.clone();
+        let connect = move |network| -> Result<Arc<dyn Authorities>, NodeError> {
+            Ok(Arc::new(PayClient::start(network, &secret)?))
+        };
+        Self::follow(wallet, follower, Box::new(connect), ordering)
+    }
+
+    /// As [`PaymentService::connect`], with a way of its own to the authorities of each epoch.
+    ///
+    /// # Errors
+    /// When that way is not found.
+    pub fn follow(
+        mut wallet: Wallet,
+        follower: NetworkFollower,
+        connect: Connect,
+        ordering: Option<Arc<dyn ReleaseOrdering>>,
+    ) -> Result<Arc<Self>, NodeError> {
+        wallet.enter(Arc::clone(follower.network()));
+        let authorities = connect(Arc::clone(wallet.network()))?;
+        let following = Some(Following::new(follower, connect));
+        let service = Arc::new(Self::assemble(wallet, authorities, ordering, following));
+        tokio::spawn(Self::follow_for_ever(Arc::downgrade(&service)));
+        Ok(service)
     }
 
     /// Looks at the wallet, or changes it. Not to be called where threads must not wait for the
@@ -222,19 +238,26 @@ impl PaymentService {
         Ok(Some(end))
     }
 
-    /// Shows a payment to the authorities until its outcome is known and stored. One that its
-    /// release was decided for meanwhile has not lost, and goes on.
+    /// Shows a payment to the authorities, to those of the next epoch once that is in force, until
+    /// its outcome is known and stored. One that its release was decided for meanwhile has not
+    /// lost, and goes on.
     async fn show(self: &Arc<Self>, payment: &Payment) -> Result<(), WalletError> {
         let tx = payment.id;
+        let mut epochs = self.in_force.subscribe();
         loop {
+            let in_force = Arc::clone(&epochs.borrow_and_update());
             let (note, is_due) = {
                 let wallet = self.wallet.lock();
                 (wallet.note(payment), wallet.state.is_due(payment))
             };
             let transaction = Arc::clone(&payment.transaction);
-            let outcome = match is_due {
-                true => self.authorities.claim(transaction, note).await,
-                false => self.authorities.pay(transaction, note).await,
+            let shown = match is_due {
+                true => in_force.authorities.claim(transaction, note),
+                false => in_force.authorities.pay(transaction, note),
+            };
+            let outcome = tokio::select! {
+                outcome = shown => outcome,
+                _ = epochs.changed() => continue,
             };
             let end = move |wallet: &mut Wallet| {
                 wallet.end(tx, outcome).map(|ended| ended.state != PaymentState::Begun)

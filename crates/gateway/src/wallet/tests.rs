@@ -1,3 +1,4 @@
+mod following;
 pub(crate) mod network;
 mod releasing;
 mod requests;

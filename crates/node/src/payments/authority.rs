@@ -20,7 +20,7 @@ use super::run::Ended;
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
 use super::wallet_requests::{WalletRequests, open_recorded};
-use super::{ANSWER, ORDER, RECORDED_ORDER, REQUEST, frame, read_network_before};
+use super::{ANSWER, NetworkChain, ORDER, RECORDED_ORDER, REQUEST, frame, read_network_before};
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::descriptors::{Demand, Descriptors, limit};
@@ -34,6 +34,7 @@ use crate::validator::{bind, reload_certificate, start_runtime};
 use crate::{NodeError, keys, tls};
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
+use parking_lot::Mutex;
 use quorate_crypto::{IdentitySecret, KeyFile, VotingSecret};
 use quorate_payments::{
     AuthorityEffect, AuthorityEvent, Network, OrderVerifier, ReleaseEntry, SignJob, SpentSet,
@@ -366,6 +367,8 @@ impl Origin {
             events: events.clone(),
             requests: WalletRequests {
                 network: Arc::clone(&self.network),
+                chain: Mutex::new(NetworkChain::open(&config.network)?),
+                spent: Arc::clone(spent),
                 records: Arc::clone(&kept.records),
                 payers: Arc::clone(&self.payers),
                 queue: queue.clone(),

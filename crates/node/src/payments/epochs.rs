@@ -23,6 +23,7 @@ pub use change_file::{change_beside, read_change, write_change};
 pub use close::close;
 pub use report::ClosedReport;
 
+pub(super) use change_file::publish_change;
 pub(super) use inheritance::DiskInheritance;
 pub(super) use report::{Reporter, write_report};
 pub(super) use shelf::ReportShelf;

@@ -2,12 +2,114 @@
 
 use super::config::{AuthorityConfigError, read_toml};
 use super::epochs::{change_beside, read_change};
-use quorate_payments::{Network, NetworkFile};
+use quorate_payments::change::Change;
+use quorate_payments::{Network, NetworkFile, ORDER_BYTES_MAX};
 use quorate_types::Epoch;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Reads and checks a network file, and follows the changes beside it ([`change_beside`]) to the
-/// newest epoch.
+/// Most bytes of changes in one answer.
+const ANSWER_BYTES: usize = ORDER_BYTES_MAX;
+
+/// The epochs of a network as the files in one place tell them: each is the change of the one
+/// before, signed by enough of both.
+#[derive(Clone, Debug)]
+pub struct NetworkChain {
+    path: PathBuf,
+    founding: Arc<Network>,
+    /// Each change with the network that it leads to, in the order of their epochs.
+    changes: Vec<(Change, Arc<Network>)>,
+}
+
+impl NetworkChain {
+    /// Reads and checks a network file, and follows the changes beside it ([`change_beside`]) to
+    /// the newest epoch.
+    ///
+    /// # Errors
+    /// When one of them cannot be read or is refused.
+    pub fn open(path: &Path) -> Result<Self, AuthorityConfigError> {
+        let mut chain = Self::founding(path)?;
+        chain.read_on(Epoch(u64::MAX))?;
+        Ok(chain)
+    }
+
+    fn founding(path: &Path) -> Result<Self, AuthorityConfigError> {
+        let file: NetworkFile = read_toml(path)?;
+        let path = path.to_owned();
+        let network = Network::load(&file).map_err(|source| {
+            let path = path.clone();
+            AuthorityConfigError::Network { path, source }
+        })?;
+        Ok(Self { path, founding: Arc::new(network), changes: Vec::new() })
+    }
+
+    /// Follows the changes that are beside the network file, as far as those of epochs before
+    /// `end`; what was read stays, whatever became of its file.
+    ///
+    /// # Errors
+    /// When one of them cannot be read or is refused.
+    pub fn read_on(&mut self, end: Epoch) -> Result<(), AuthorityConfigError> {
+        loop {
+            let next = self.newest().epoch().next();
+            let beside = change_beside(&self.path, next);
+            if next >= end || !beside.exists() {
+                return Ok(());
+            }
+            let change = read_change(&beside)?;
+            let network = self
+                .newest()
+                .succeed(&change)
+                .map_err(|source| AuthorityConfigError::Change { path: beside, source })?;
+            self.changes.push((change, Arc::new(network)));
+        }
+    }
+
+    /// Goes on to the network of a change that was checked, and is beside the network file.
+    pub(super) fn push(&mut self, change: Change, next: Network) {
+        self.changes.push((change, Arc::new(next)));
+    }
+
+    /// Network of the newest epoch that is known.
+    #[must_use]
+    pub fn newest(&self) -> &Arc<Network> {
+        self.changes.last().map_or(&self.founding, |(_, network)| network)
+    }
+
+    /// The last change and the network of the epoch that it ended; `None` in the founding epoch.
+    pub(super) fn last_change(&self) -> Option<(&Change, &Arc<Network>)> {
+        let (change, _) = self.changes.last()?;
+        let before = self.changes.iter().nth_back(1);
+        Some((change, before.map_or(&self.founding, |(_, network)| network)))
+    }
+
+    /// Path of the network file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Path of the file of the newest epoch.
+    pub(super) fn newest_path(&self) -> PathBuf {
+        let epoch = self.newest().epoch();
+        if self.changes.is_empty() { self.path.clone() } else { change_beside(&self.path, epoch) }
+    }
+
+    /// Changes to the epochs after this one, in their order: as many as an answer has room for, at
+    /// least one if there is one.
+    pub(super) fn after(&self, epoch: Epoch) -> Vec<Change> {
+        let mut bytes = 0;
+        let later = self.changes.iter().map(|(change, _)| change);
+        let later = later.filter(|change| change.next.epoch > epoch);
+        let fitting = later.take_while(|change| {
+            let is_first = bytes == 0;
+            bytes += borsh::object_length(change).expect("a change has a length");
+            is_first || bytes <= ANSWER_BYTES
+        });
+        fitting.cloned().collect()
+    }
+}
+
+/// Reads and checks a network file and the changes beside it, as [`NetworkChain::open`] does.
 ///
 /// # Errors
 /// When one of them cannot be read or is refused.
@@ -19,21 +121,13 @@ pub fn read_network(path: &Path) -> Result<Network, AuthorityConfigError> {
 ///
 /// # Errors
 /// When one of the files cannot be read or is refused.
-pub fn read_network_before(path: &Path, end: Epoch) -> Result<Network, AuthorityConfigError> {
-    let file: NetworkFile = read_toml(path)?;
-    let mut network = Network::load(&file)
-        .map_err(|source| AuthorityConfigError::Network { path: path.to_owned(), source })?;
-    loop {
-        let epoch = network.epoch().next();
-        let beside = change_beside(path, epoch);
-        if epoch >= end || !beside.exists() {
-            return Ok(network);
-        }
-        let change = read_change(&beside)?;
-        network = network
-            .succeed(&change)
-            .map_err(|source| AuthorityConfigError::Change { path: beside, source })?;
-    }
+pub(super) fn read_network_before(
+    path: &Path,
+    end: Epoch,
+) -> Result<Network, AuthorityConfigError> {
+    let mut chain = NetworkChain::founding(path)?;
+    chain.read_on(end)?;
+    Ok(Network::clone(chain.newest()))
 }
 
 /// The file of an epoch: the network file itself, or that of the change beside it.

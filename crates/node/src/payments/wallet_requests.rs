@@ -5,20 +5,24 @@ use super::locks::Locks;
 use super::queue::{CoinsQuestion, Leaving, Queued};
 use super::records::{Action, Change, Records};
 use super::server::{Arrived, Payers};
-use super::{REPLY, frame};
+use super::{NetworkChain, REPLY, frame};
 use crate::NodeError;
 use crossbeam_channel::Sender;
+use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::Frame;
 use quorate_payments::{
     CheckedOrder, CoinStatus, NOTE_BYTES_MAX, Network, Numbered, OutputId, RecordContent,
-    RecordKind, RecordName, Transaction, TxId, WalletRecord, WalletReply, WalletRequest,
+    RecordKind, RecordName, SpentSet, Transaction, TxId, WalletRecord, WalletReply, WalletRequest,
 };
+use quorate_types::Epoch;
 use std::sync::Arc;
 
 /// Everything by which the checking threads serve wallets.
 pub(super) struct WalletRequests {
     pub(super) network: Arc<Network>,
+    pub(super) chain: Mutex<NetworkChain>,
+    pub(super) spent: Arc<SpentSet>,
     pub(super) records: Arc<Records>,
     pub(super) payers: Arc<Payers>,
     pub(super) queue: Sender<Queued>,
@@ -51,7 +55,7 @@ impl WalletRequests {
             WalletRequest::Records { after } => {
                 // A page of megabytes for a few bytes: one at a time for each connection, before
                 // the disk is read. Whoever waits for it asks again.
-                if self.payers.outbox(ticket).is_none_or(|outbox| !outbox.is_empty()) {
+                if !self.has_read_all(ticket) {
                     return Ok(());
                 }
                 let (records, more) = self.records.page(from, after)?;
@@ -63,10 +67,19 @@ impl WalletRequests {
                 self.change(arrived, Action::Store(name, bytes), asked);
             }
             WalletRequest::Remove(names) => self.change(arrived, Action::Remove(names), asked),
+            WalletRequest::Changes { after } => {
+                if self.has_read_all(ticket) {
+                    let changes = WalletReply::Changes(self.changes(after));
+                    self.send(ticket, reply(number, changes));
+                }
+            }
+            WalletRequest::Counting(names) => {
+                let counts = |tx: &TxId| self.spent.inherited().admits(*tx);
+                let counting = names.iter().map(counts).collect::<Result<_, _>>()?;
+                self.send(ticket, reply(number, WalletReply::Counting(counting)));
+            }
             WalletRequest::Report(part) => {
-                // As with records.
-                let is_waiting = self.payers.outbox(ticket).is_none_or(|outbox| !outbox.is_empty());
-                if is_waiting || !self.reports.serves(from) {
+                if !self.has_read_all(ticket) || !self.reports.serves(from) {
                     return Ok(());
                 }
                 let part = self.reports.read(&part).unwrap_or_else(|error| {
@@ -77,6 +90,21 @@ impl WalletRequests {
             }
         }
         Ok(())
+    }
+
+    /// Changes after an epoch that are beside the network file, whether this authority follows
+    /// them yet or not.
+    fn changes(&self, after: Epoch) -> Vec<quorate_payments::change::Change> {
+        let mut chain = self.chain.lock();
+        if let Err(error) = chain.read_on(Epoch(u64::MAX)) {
+            tracing::debug!(%error, "a change beside the network file is not shown to wallets");
+        }
+        chain.after(after)
+    }
+
+    /// Tells whether a connection has taken everything that it was sent.
+    fn has_read_all(&self, ticket: u64) -> bool {
+        self.payers.outbox(ticket).is_some_and(|outbox| outbox.is_empty())
     }
 
     /// Has the record of an order stored before the order's vote can leave (★): it is queued first,

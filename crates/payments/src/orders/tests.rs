@@ -187,3 +187,15 @@ mod mutants {
         assert_noticed(Mutant::PayAnyShard, an_authority_votes_for_its_shards_owners_alone);
     }
 }
+
+/// An authority that has not begun the next epoch yet is asked by wallets that have: it says that
+/// it cannot tell, and no payment ends as invalid by that.
+#[test]
+fn a_coin_of_a_later_epoch_cannot_be_told_yet() {
+    let testnet = TestNetwork::new();
+    let (next, _) = testnet.next(&[]);
+    let coins = next.coins(&testnet.issue(1, &[to(ALICE, 10)]));
+    let tx = next.spend(ALICE, &coins, &[to(BOB, 10)]);
+    let behind = looked(&AuthorityHost::new(&testnet, 0, 0), &tx);
+    assert_eq!(behind, CheckedOrder::Unproven(tx.id(next.network.id()), coins[0].id));
+}

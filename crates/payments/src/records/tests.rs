@@ -91,6 +91,8 @@ fn requests_are_bounded() {
     for (items, expected) in [(REQUEST_ITEMS_MAX, Ok(())), (REQUEST_ITEMS_MAX + 1, refused)] {
         assert_eq!(WalletRequest::Coins(vec![input; items]).check(network, key(BOB)), expected);
         assert_eq!(WalletRequest::Remove(vec![name; items]).check(network, key(BOB)), expected);
+        let counting = WalletRequest::Counting(vec![input.tx; items]);
+        assert_eq!(counting.check(network, key(BOB)), expected);
     }
     let content = RecordContent::Received(testnet.endowed(ALICE)[..1].to_vec());
     let note = vec![0; NOTE_BYTES_MAX + 1];
@@ -111,6 +113,12 @@ fn messages_are_encoded_so() {
     assert_eq!(encoded(WalletRequest::Records { after: None }), format!("{number}0100"));
     let name = RecordName { kind: RecordKind::Received, tx: input.tx };
     assert_eq!(encoded(WalletRequest::Remove(vec![name])), format!("{number}030100000001{hash}"));
+    let changes = WalletRequest::Changes { after: Epoch(2) };
+    assert_eq!(encoded(changes), format!("{number}040200000000000000"));
+    let counting = WalletRequest::Counting(vec![input.tx]);
+    assert_eq!(encoded(counting), format!("{number}0501000000{hash}"));
+    let counting = borsh::to_vec(&WalletReply::Counting(vec![true])).expect("into memory");
+    assert_eq!(hex::encode(counting), "050100000001");
     let reply = borsh::to_vec(&WalletReply::Refused(RecordRefusal::Full)).expect("into memory");
     assert_eq!(hex::encode(reply), "0302");
     let states =

@@ -185,7 +185,10 @@ impl Seen {
                 let records = some.map(record).collect();
                 Some(WalletReply::Records { records, more: false })
             }
-            WalletRequest::Store(_) | WalletRequest::Remove(_) => Some(WalletReply::Done),
+            WalletRequest::Store(_)
+            | WalletRequest::Remove(_)
+            | WalletRequest::Changes { .. }
+            | WalletRequest::Counting(_) => Some(WalletReply::Done),
             WalletRequest::Report(_) => Some(WalletReply::Report(None)),
         }
     }

@@ -8,6 +8,7 @@ use quorate_crypto::Digest;
 use quorate_gateway::wallet::{PaymentReceipt, PaymentRequest};
 use quorate_node::proof_file::ProofFile as _;
 use quorate_payments::TxId;
+use quorate_types::Epoch;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,8 +43,9 @@ enum ReceiptCommand {
     /// Check a receipt under a network's file, and show what it proves
     ///
     /// No authority is asked, and no wallet is needed. That the coins were not spent since is not
-    /// proven: only their owner can have done that. Exit code 0: it holds. 1: it proves nothing,
-    /// and the reason is said. 2: a file cannot be read.
+    /// proven: only their owner can have done that. Of a receipt of an epoch that has ended it says
+    /// so: whether it still counts, authorities are to be asked. Exit code 0: it holds. 1: it
+    /// proves nothing, and the reason is said. 2: a file cannot be read.
     Verify(Verify),
     /// Write the receipt of a certified payment of this wallet again
     Write {
@@ -132,13 +134,29 @@ impl Evidence {
     }
 }
 
+/// What a receipt proves by itself, of an epoch that has ended or of the one in force.
+fn holds(ended: Option<Epoch>) -> String {
+    ended.map_or_else(
+        || "The receipt holds.".to_owned(),
+        |epoch| {
+            format!(
+                "Authorities of epoch {epoch} certified it, as far as their keys prove: the epoch has ended, and they \
+                 may be in anybody's hands by now. Whether it counts, a quorum of the authorities in force says: \
+                 `quorate pay receive` asks them."
+            )
+        },
+    )
+}
+
 impl Verify {
     fn receipt(&self) -> CommandResult {
         let network = self.network.load(Path::new("."))?;
         let read = PaymentReceipt::read(&self.file, &network);
-        let (paper, _) = read.map_err(|error| explain_paper(&self.file, error))?;
+        let (paper, receipt) = read.map_err(|error| explain_paper(&self.file, error))?;
+        let ended = receipt.former_epoch(&network);
         if self.json {
-            output::json(&json!({ "valid": true, "receipt": paper }));
+            let ended = ended.map(|epoch| epoch.0);
+            output::json(&json!({ "valid": true, "ended_epoch": ended, "receipt": paper }));
             return Ok(());
         }
         let who = match &paper.authorities[..] {
@@ -147,9 +165,12 @@ impl Verify {
         };
         let payer = paper.payer.as_deref().unwrap_or("what the network began with");
         let mut text = format!(
-            "The receipt holds.\n  value        {}\n  payee        {}\n  payer        {payer}\n  \
+            "{}\n  value        {}\n  payee        {}\n  payer        {payer}\n  \
              transaction  {}\n  authorities  {who}",
-            paper.value, paper.payee, paper.transaction
+            holds(ended),
+            paper.value,
+            paper.payee,
+            paper.transaction
         );
         if let Some(memo) = &paper.memo {
             text.push_str(&format!("\n  memo         {}", printable(memo)));

@@ -8,7 +8,7 @@ use quorate_gateway::wallet::{
     OrderingError, PaymentFileError, PaymentService, ReleaseCommitteeFile, ReleaseOrdering, Wallet,
     WalletError,
 };
-use quorate_node::payments::{ReleaseCommittee, read_network};
+use quorate_node::payments::{NetworkFollower, ReleaseCommittee, read_network};
 use quorate_payments::Network;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -145,12 +145,30 @@ impl CommitteePlace {
 impl Online {
     /// Opens connections to the authorities in the background, and serves a wallet by them.
     pub(super) fn connect(&self, wallet: Wallet) -> Result<Arc<PaymentService>, Failure> {
-        let committee = self.committee.find(&self.place, wallet.network())?;
-        PaymentService::connect(wallet, committee).map_err(Failure::run)
+        connect(wallet, &self.place, &self.committee)
     }
 
     pub(super) fn within(&self) -> Duration {
         Duration::from_secs(self.timeout)
+    }
+}
+
+/// Opens connections to the authorities in the background, and serves a wallet by them, in epochs
+/// that come as well.
+pub(super) fn connect(
+    wallet: Wallet,
+    place: &Place,
+    committee: &CommitteePlace,
+) -> Result<Arc<PaymentService>, Failure> {
+    let committee = committee.find(place, wallet.network())?;
+    let follower = NetworkFollower::open(&place.network_path()?).map_err(Failure::usage)?;
+    PaymentService::connect(wallet, follower, committee).map_err(Failure::run)
+}
+
+/// Says why a network's next epoch is not followed, where that is so.
+pub(super) fn warn_of_trouble(service: &PaymentService) {
+    if let Some(trouble) = service.trouble() {
+        eprintln!("warning: {trouble}");
     }
 }
 
@@ -169,6 +187,10 @@ fn beside(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 impl Place {
+    pub(super) fn network_path(&self) -> Result<PathBuf, Failure> {
+        self.network.path(self.folder.path())
+    }
+
     pub(super) fn network(&self) -> Result<Arc<Network>, Failure> {
         self.network.load(self.folder.path())
     }
@@ -211,6 +233,8 @@ pub(super) fn explain(error: WalletError) -> Failure {
         | WalletError::NothingLocked(_)
         | WalletError::Release(OrderingError::Refused(_) | OrderingError::Unanswered(_))
         | WalletError::Receipt(_)
+        | WalletError::FormerEpoch { .. }
+        | WalletError::NotFollowed(_)
         | WalletError::NotMine { .. }
         | WalletError::Invalid(_) => Failure::run(error),
         error => Failure::usage(error),

@@ -1,10 +1,12 @@
 //! `quorate pay genesis` and `receive`: how coins come in.
 
-use super::place::{Place, explain, explain_paper, printable};
-use crate::failure::CommandResult;
+use super::place::{Online, Place, explain, explain_paper, printable, warn_of_trouble};
+use super::send::block_on;
+use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
-use quorate_gateway::wallet::PaymentReceipt;
+use quorate_gateway::wallet::{PaymentReceipt, Wallet, WalletError};
+use quorate_payments::PayReceipt;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -20,17 +22,16 @@ pub(super) struct Genesis {
 
 /// Collect the coins of a receipt.
 ///
-/// No authority is asked: a receipt proves itself. A second time changes nothing. Exit code 1: the
-/// receipt proves nothing, or pays somebody else.
+/// No authority is asked: a receipt proves itself. One of an epoch that has ended does not, for the
+/// keys of its authorities may be in anybody's hands by now: a quorum of those in force is asked
+/// whether it counts. A second time changes nothing. Exit code 1: the receipt proves nothing, pays
+/// somebody else, or does not count as far as authorities say.
 #[derive(Debug, Args)]
 pub(super) struct Receive {
     /// The receipt, as the payer's `quorate pay send` wrote it
     file: PathBuf,
     #[command(flatten)]
-    place: Place,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    online: Online,
 }
 
 impl Genesis {
@@ -49,11 +50,11 @@ impl Genesis {
 
 impl Receive {
     pub(super) fn run(&self) -> CommandResult {
-        let mut wallet = self.place.open()?;
+        let wallet = self.online.place.open()?;
         let read = PaymentReceipt::read(&self.file, wallet.network());
         let (paper, receipt) = read.map_err(|error| explain_paper(&self.file, error))?;
-        let added = wallet.receive(&receipt).map_err(explain)?.added;
-        if self.json {
+        let (added, free) = self.take_in(wallet, receipt)?;
+        if self.online.json {
             output::json(&json!({
                 "transaction": paper.transaction,
                 "payer": paper.payer,
@@ -70,8 +71,22 @@ impl Receive {
             "{} from {payer}{}.{known}\n{added} came in; {free} are free",
             paper.value,
             memo.unwrap_or_default(),
-            free = wallet.balance().free,
         ));
         Ok(())
+    }
+
+    /// Takes a receipt in, and returns what was new of it and what is free then. Nobody is
+    /// connected to unless authorities are to be asked.
+    fn take_in(&self, mut wallet: Wallet, receipt: PayReceipt) -> Result<(u64, u128), Failure> {
+        match wallet.receive(&receipt) {
+            Err(WalletError::FormerEpoch { .. }) => block_on(async {
+                let service = self.online.connect(wallet)?;
+                let taken = service.receive(receipt, self.online.within()).await;
+                warn_of_trouble(&service);
+                let added = taken.map_err(explain)?.added;
+                Ok((added, service.with(|wallet| wallet.balance().free)))
+            }),
+            taken => Ok((taken.map_err(explain)?.added, wallet.balance().free)),
+        }
     }
 }

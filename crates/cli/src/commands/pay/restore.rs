@@ -61,6 +61,7 @@ struct Report {
     payments: usize,
     receipts: usize,
     conflicting: Vec<String>,
+    uncounted: Vec<String>,
     former: Option<PathBuf>,
     balance: Balance,
 }
@@ -113,6 +114,7 @@ impl Restore {
                 payments: regained.payments,
                 receipts: regained.receipts,
                 conflicting: regained.conflicting.iter().map(ToString::to_string).collect(),
+                uncounted: regained.uncounted.iter().map(ToString::to_string).collect(),
                 former,
                 balance,
             });
@@ -146,6 +148,12 @@ fn describe(recovery: &Recovery, balance: &[String], former: Option<&Path>) -> S
     for tx in &regained.conflicting {
         text.push_str(&format!(
             "\ntransaction {tx} takes a coin that another payment holds: one of the two is lost"
+        ));
+    }
+    for tx in &regained.uncounted {
+        text.push_str(&format!(
+            "\ntransaction {tx} is certified by authorities of an epoch that has ended, and no quorum of those in \
+             force says that it counts: its coins were left out. Restore again later"
         ));
     }
     if let Some(former) = former {

@@ -1,6 +1,6 @@
 //! `quorate pay send`, `issue`, `redeem`, `consolidate` and `retry`: what asks the authorities.
 
-use super::place::{Online, explain, explain_paper};
+use super::place::{Online, explain, explain_paper, warn_of_trouble};
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use clap::Args;
@@ -154,6 +154,7 @@ impl Asking {
             let service = self.online.connect(wallet)?;
             let paying = service.pay(order, self.key.clone(), self.online.within());
             let payment = paying.await.map_err(explain)?;
+            warn_of_trouble(&service);
             Ok(service.with(|wallet| wallet.view(&payment)))
         })?;
         let file = write_papers(&view, self.online.place.folder.path(), self.receipt.as_deref())?;
@@ -198,6 +199,7 @@ impl Retry {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
             settled.push(service.finish(payment, left).await.map_err(explain)?.id);
         }
+        warn_of_trouble(&service);
         // Of a wallet that was made again: what it still has to ask for.
         service.recover(within).await.map_err(explain)?;
         service.store_receipts(within).await.map_err(explain)?;

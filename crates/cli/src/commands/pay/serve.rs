@@ -1,13 +1,13 @@
 //! `quorate pay serve`: a wallet over HTTP.
 
-use super::place::{CommitteePlace, Place, explain};
+use super::place::{CommitteePlace, Place, connect, explain};
 use crate::commands::is_loopback;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use quorate_gateway::rest::{RestLimits, Users, WebPages};
+use quorate_gateway::wallet::Wallet;
 use quorate_gateway::wallet::rest::{WalletUser, router, serve};
-use quorate_gateway::wallet::{PaymentService, Wallet};
 use quorate_node::config::LogSettings;
 use quorate_node::descriptors::{Demand, Descriptors, raise_limit};
 use quorate_node::http_server::DoorRules;
@@ -34,8 +34,9 @@ const FINISH_WITHIN: Duration = Duration::from_secs(3_600);
 /// Whoever has a receipt brings it without a token, where it pays an open request of this wallet.
 ///
 /// Payments that are not finished are sent again at the start. Coins that neither a payment nor
-/// another can have are released, where a committee that orders releases is known. It may be killed
-/// at any time.
+/// another can have are released, where a committee that orders releases is known. When the
+/// network's authorities change, it goes on with the new ones by itself. It may be killed at any
+/// time.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate pay serve -w shop --tokens-file tokens.toml")]
 pub(super) struct Serve {
@@ -145,9 +146,8 @@ impl Serve {
         let failed = |error| Failure::run(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(&self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?.to_string();
-        let committee = self.committee.find(&self.place, wallet.network())?;
-        let is_released = committee.is_some();
-        let service = PaymentService::connect(wallet, committee).map_err(Failure::run)?;
+        let service = connect(wallet, &self.place, &self.committee)?;
+        let is_released = service.releases();
         let unfinished = service.resume().map_err(explain)?;
         let timeout = Duration::from_secs(self.timeout);
         if is_released {

@@ -4,7 +4,7 @@ use super::rights::Action;
 use super::{Asker, Shared};
 use crate::rest::failure::Failure;
 use crate::rest::parameters::{Parameters, body};
-use crate::wallet::{PaymentReceipt, Received, Wallet, WalletError};
+use crate::wallet::{PaymentReceipt, Received, Wallet};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -35,7 +35,8 @@ pub(super) async fn receive(
         .map_err(|_| Failure::bad_input("the body is not text in UTF-8"))?;
     let network = shared.service.network();
     // The wallet is not locked for it: strangers must not make tills wait.
-    let (paper, receipt) = check(text, network).await?;
+    let (paper, receipt) = check(text, Arc::clone(&network)).await?;
+    let ended = receipt.former_epoch(&network);
     let take = move |wallet: &mut Wallet| match may_receive {
         true => wallet.receive(&receipt),
         false => wallet.receive_for_request(&receipt),
@@ -43,8 +44,7 @@ pub(super) async fn receive(
     let received = if is_only_checked {
         None
     } else {
-        let taken: Result<Received, WalletError> = shared.service.with_blocking(take).await;
-        let taken = taken?;
+        let taken = shared.service.receive_as(take, shared.timeout).await?;
         record(&shared, &taken);
         Some(taken)
     };
@@ -55,6 +55,7 @@ pub(super) async fn receive(
         "payee": paper.payee,
         "value": paper.value,
         "memo": paper.memo,
+        "ended_epoch": ended.map(|epoch| epoch.0),
         "added": received.as_ref().map(|received| received.added),
         "request": received.and_then(|received| received.request).map(|id| id.to_string()),
     }))

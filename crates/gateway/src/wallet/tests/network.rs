@@ -6,6 +6,7 @@ use crate::wallet::{Authorities, PendingOutcome, PendingReply};
 use committee::Committee;
 use parking_lot::Mutex;
 use quorate_crypto::{IdentityKey, IdentitySecret, KeyFile, SchemeKind};
+use quorate_payments::change::{Change, Inheritance, Inherited, LockEntry};
 use quorate_payments::release::Report;
 use quorate_payments::{
     Answer, Authority, AuthorityEffect, AuthorityEntry, AuthorityEvent, CoinStatus, Endowment,
@@ -43,13 +44,18 @@ pub(crate) fn network(name: &str, genesis: &[(u8, u64)]) -> Arc<Network> {
 
 /// As [`network`], of so many authorities.
 pub(crate) fn network_of(authorities: u8, name: &str, genesis: &[(u8, u64)]) -> Arc<Network> {
+    Arc::new(Network::load(&network_file(authorities, name, genesis)).expect("a network"))
+}
+
+/// The file of such a network.
+pub(crate) fn network_file(authorities: u8, name: &str, genesis: &[(u8, u64)]) -> NetworkFile {
     let entry = |index: u8| {
         let addresses = vec![format!("127.0.0.1:{}", 1 + u16::from(index))];
         AuthorityEntry::new(&keys(index).public(), addresses)
     };
     let endowment =
         |(owner, value): &(u8, u64)| Endowment { owner: key(*owner).to_string(), value: *value };
-    let file = NetworkFile {
+    NetworkFile {
         name: name.to_owned(),
         network: None,
         epoch: Epoch(1),
@@ -59,8 +65,15 @@ pub(crate) fn network_of(authorities: u8, name: &str, genesis: &[(u8, u64)]) -> 
         groups: None,
         genesis: genesis.iter().map(endowment).collect(),
         authorities: (0..authorities).map(entry).collect(),
-    };
-    Arc::new(Network::load(&file).expect("a network"))
+    }
+}
+
+/// The change to the epoch after the founding one, in which nothing else differs; all sign it.
+pub(crate) fn change_of(network: &Network, founding: &NetworkFile) -> Change {
+    let mut change = Change::draft(founding.next_epoch(network.id()));
+    let size = u8::try_from(network.committee().size()).expect("few");
+    (0..size).for_each(|index| change.sign(network, &keys(index).identity));
+    change
 }
 
 /// One authority with what it locked.
@@ -91,8 +104,8 @@ pub(crate) enum Lie {
 }
 
 impl Host {
-    fn new(network: &Arc<Network>, index: u8) -> Self {
-        let spent = Arc::new(SpentSet::default());
+    fn new(network: &Arc<Network>, index: u8, inherited: &Arc<dyn Inherited>) -> Self {
+        let spent = Arc::new(SpentSet::default().after(Arc::clone(inherited)));
         Self {
             machine: Authority::new(network, Arc::clone(&spent), 0),
             verifier: OrderVerifier::new(Arc::clone(network), 0, Arc::clone(&spent)),
@@ -139,8 +152,24 @@ impl Host {
                 }
                 WalletReply::Done
             }
+            WalletRequest::Changes { .. } => unreachable!("all know the same"),
+            WalletRequest::Counting(names) => {
+                let counts = |tx| self.spent.inherited().admits(tx).expect("in memory");
+                WalletReply::Counting(names.into_iter().map(counts).collect())
+            }
             WalletRequest::Report(_) => WalletReply::Report(None),
         }
+    }
+
+    /// Its locks as it reports them at the end of its epoch.
+    fn report(&self) -> (ReplicaId, Vec<LockEntry>) {
+        let of = |lock: &Lock| {
+            let tx = lock.core.id;
+            lock.core.locks.clone().into_iter().map(move |input| (tx, input))
+        };
+        let mut entries: Vec<LockEntry> = self.locks.iter().flat_map(of).collect();
+        entries.sort_unstable();
+        (self.me, entries)
     }
 
     fn state_of(&self, input: OutputId) -> CoinStatus {
@@ -236,19 +265,28 @@ pub(crate) struct Local {
     shown: Mutex<Vec<Arc<Transaction>>>,
     /// Key of whoever asks for records and states.
     asker: Mutex<IdentityKey>,
+    /// Changes that the authorities know of.
+    changes: Mutex<Vec<Change>>,
     committee: Mutex<Committee>,
 }
 
 impl Local {
     pub(crate) fn new(network: &Arc<Network>) -> Arc<Self> {
+        Self::after(network, Inheritance::default())
+    }
+
+    /// Authorities of an epoch that begins with what others left.
+    pub(crate) fn after(network: &Arc<Network>, inherited: Inheritance) -> Arc<Self> {
         let size = u8::try_from(network.committee().size()).expect("few");
-        let hosts = (0..size).map(|index| Host::new(network, index)).collect();
+        let inherited: Arc<dyn Inherited> = Arc::new(inherited);
+        let hosts = (0..size).map(|index| Host::new(network, index, &inherited)).collect();
         Arc::new(Self {
             network: Arc::clone(network),
             hosts: Mutex::new(hosts),
             silent: Mutex::default(),
             shown: Mutex::default(),
             asker: Mutex::new(key(1)),
+            changes: Mutex::default(),
             committee: Mutex::default(),
         })
     }
@@ -256,6 +294,23 @@ impl Local {
     /// Silences these authorities from now on.
     pub(crate) fn silence(&self, silent: &[u16]) {
         *self.silent.lock() = silent.iter().copied().collect();
+    }
+
+    /// Has requests come from this key.
+    pub(crate) fn asked_by(&self, owner: u8) {
+        *self.asker.lock() = key(owner);
+    }
+
+    /// Has all authorities know of a change.
+    pub(crate) fn announce(&self, change: Change) {
+        self.changes.lock().push(change);
+    }
+
+    /// What the next epoch inherits, by the reports of all authorities.
+    pub(crate) fn left(&self) -> Inheritance {
+        let reports = self.hosts.lock().iter().map(Host::report).collect();
+        let weights = self.network.committee().weights();
+        Inheritance::default().after(weights, &reports).expect("all reported")
     }
 
     /// Transactions that were shown, in order.
@@ -352,6 +407,11 @@ impl Authorities for Local {
     fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_> {
         if self.silent.lock().contains(&to.0) {
             return Box::pin(std::future::pending());
+        }
+        if let WalletRequest::Changes { after } = request {
+            let mut changes = self.changes.lock().clone();
+            changes.retain(|change| change.next.epoch > after);
+            return Box::pin(std::future::ready(WalletReply::Changes(changes)));
         }
         let from = match &request {
             WalletRequest::Store(record) => match &record.content {

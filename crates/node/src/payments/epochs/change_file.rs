@@ -3,14 +3,17 @@
 use crate::durable;
 use crate::payments::AuthorityConfigError;
 use crate::payments::config::read_toml;
+use crate::testnet::system_random;
 use quorate_crypto::{IdentityKey, Signature};
 use quorate_payments::NetworkFile;
 use quorate_payments::change::Change;
 use quorate_types::Epoch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 const HEADER: &str = "\
 # A change of a Quorate payment network to its next epoch. Signatures cover everything under [next]:
@@ -64,9 +67,34 @@ pub fn write_change(path: &Path, change: &Change) -> io::Result<()> {
     durable::replace(path, encode(change)?.as_bytes())
 }
 
-/// Writes a change where no file is, as others may at the same time.
-pub(super) fn create_change(path: &Path, change: &Change) -> io::Result<()> {
-    durable::create(path, encode(change)?.as_bytes())
+/// Writes a change where there is none, durably and whole, with this date. Of several processes
+/// that do so at once one does, and `false` is what the others learn.
+///
+/// # Errors
+/// When the file system refuses.
+pub(in crate::payments) fn publish_change(
+    path: &Path,
+    change: &Change,
+    date: SystemTime,
+) -> io::Result<bool> {
+    let mut name = [0; 8];
+    system_random(&mut name);
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(format!(".{}.new", hex::encode(name)));
+    let fresh = Path::new(&fresh);
+    let write = || {
+        let mut file = File::create_new(fresh)?;
+        file.write_all(encode(change)?.as_bytes())?;
+        file.set_modified(date)?;
+        file.sync_all()
+    };
+    let published = write().and_then(|()| fs::hard_link(fresh, path));
+    let _ = fs::remove_file(fresh);
+    match published {
+        Ok(()) => durable::sync_folder_of(path).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn encode(change: &Change) -> io::Result<String> {

@@ -5,7 +5,7 @@
 //! network file. A shard begins the epochs up to the newest that its authority votes in, one after
 //! the other: a newcomer inherits of all of them.
 
-use super::change_file::create_change;
+use super::change_file::publish_change;
 use super::gather::{Around, Gathering};
 use super::inheritance::layer_folder;
 use super::{PayEpochError, begin, mark_name};
@@ -24,6 +24,7 @@ use quorate_types::{Epoch, ReplicaId};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio::runtime::Handle;
 
 /// The borders that were ordered, and how far this shard has come.
@@ -180,7 +181,7 @@ impl Succession {
         let (epoch, path) =
             (change.next.epoch, change_beside(&self.config.network, change.next.epoch));
         if !path.exists() {
-            let written = create_change(&path, change);
+            let written = publish_change(&path, change, SystemTime::now());
             written.map_err(|source| PayEpochError::Io { path: path.clone(), source })?;
         }
         let is_same = read_change(&path)?.next.digest() == change.next.digest();

@@ -31,9 +31,13 @@ impl AuthorityHost {
                 requests = self.append(vec![LogEntry::Record(from, record)]);
                 WalletReply::Done
             }
-            (Ok(()), WalletRequest::Remove(_) | WalletRequest::Report(_)) => {
-                unreachable!("no wallet asks for it")
-            }
+            (
+                Ok(()),
+                WalletRequest::Remove(_)
+                | WalletRequest::Changes { .. }
+                | WalletRequest::Counting(_)
+                | WalletRequest::Report(_),
+            ) => unreachable!("no wallet asks for it"),
         };
         requests.extend(self.leave(HostRequest::Reply(ticket, number, reply)));
         requests

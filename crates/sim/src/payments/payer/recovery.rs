@@ -165,9 +165,10 @@ impl Wallet {
                     self.book.unrecorded.remove(&tx);
                     self.recorded.insert(tx);
                 }
-                WalletRequest::Remove(_) | WalletRequest::Report(_) => {
-                    unreachable!("it was not asked")
-                }
+                WalletRequest::Remove(_)
+                | WalletRequest::Changes { .. }
+                | WalletRequest::Counting(_)
+                | WalletRequest::Report(_) => unreachable!("it was not asked"),
             }
         }
         deeds
