@@ -1,5 +1,5 @@
-//! Driver of a load: every payment that is under way is a task, which shows it to the authorities of
-//! the epoch that is in force until its outcome is known.
+//! Driver of a load: every payment that is under way is a task, which shows it to the authorities
+//! of the epoch that is in force until its outcome is known.
 
 use super::book::{Book, Entry};
 use super::follow::{Signals, follow};
