@@ -231,7 +231,7 @@ impl<'a> Driver<'a> {
         }
         let entry = Entry::Ended(tx, outcome);
         // Whatever spends its coins comes behind it in the journal.
-        let _ = self.journal.append(&entry);
+        drop(self.journal.append(&entry));
         self.book.apply(entry, self.payers);
     }
 
