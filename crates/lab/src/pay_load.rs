@@ -144,7 +144,7 @@ impl PayLoad {
             Ok(())
         })?;
         if is_new {
-            let _ = journal.append(&own);
+            drop(journal.append(&own));
         }
         Ok(Self { place, network, payers, book, journal })
     }

@@ -15,7 +15,7 @@ use quorate_payments::{
     Network, Output, OutputId, PaymentOutcome, Transaction, TxCertificate, TxId,
 };
 use serde::{Serialize, Serializer};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Certificates that are checked together.
@@ -128,9 +128,9 @@ pub(super) struct Auditor {
     audit: Audit,
     /// Outputs of certified transactions, and what the wallet paid in, that nothing spends.
     unspent: BTreeMap<OutputId, Output>,
-    spent: HashMap<OutputId, TxId>,
-    open: HashMap<TxId, Transaction>,
-    ended: HashSet<TxId>,
+    spent: BTreeMap<OutputId, TxId>,
+    open: BTreeMap<TxId, Transaction>,
+    ended: BTreeSet<TxId>,
     unchecked: Vec<(TxId, TxCertificate)>,
 }
 
@@ -142,9 +142,9 @@ impl Auditor {
             wallet: None,
             audit: Audit::default(),
             unspent: BTreeMap::new(),
-            spent: HashMap::new(),
-            open: HashMap::new(),
-            ended: HashSet::new(),
+            spent: BTreeMap::new(),
+            open: BTreeMap::new(),
+            ended: BTreeSet::new(),
             unchecked: Vec::new(),
         }
     }
@@ -253,9 +253,7 @@ impl Auditor {
         if accounted != value_in {
             self.find(Finding::Missing { value_in, accounted });
         }
-        let mut open: Vec<TxId> = self.open.keys().copied().collect();
-        open.sort_unstable();
-        open.into_iter().for_each(|tx| self.find(Finding::UnderWay(tx)));
+        self.audit.findings.extend(self.open.keys().copied().map(Finding::UnderWay));
         (self.audit, self.unspent)
     }
 }

@@ -1,5 +1,5 @@
-//! Driver of a load: every payment that is under way is a task, which shows it to the authorities of
-//! the epoch that is in force until its outcome is known.
+//! Driver of a load: every payment that is under way is a task, which shows it to the authorities
+//! of the epoch that is in force until its outcome is known.
 
 use super::book::{Book, Entry};
 use super::follow::{Signals, follow};
@@ -231,7 +231,7 @@ impl<'a> Driver<'a> {
         }
         let entry = Entry::Ended(tx, outcome);
         // Whatever spends its coins comes behind it in the journal.
-        let _ = self.journal.append(&entry);
+        drop(self.journal.append(&entry));
         self.book.apply(entry, self.payers);
     }
 

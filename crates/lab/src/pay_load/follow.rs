@@ -28,14 +28,14 @@ pub(super) struct Signals {
 }
 
 /// Looks for a newer epoch once a second while there is trouble, and replaces the connections when
-/// there is one. Ends when nobody uses them.
+/// there is one. Never ends by itself.
 pub(super) async fn follow(
     path: PathBuf,
     payers: Arc<Payers>,
     clients: Arc<watch::Sender<Arc<Clients>>>,
     signals: Arc<Signals>,
 ) {
-    while !clients.is_closed() {
+    loop {
         sleep(EVERY).await;
         if !signals.trouble.load(Ordering::Relaxed) {
             continue;
