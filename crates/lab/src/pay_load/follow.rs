@@ -1,20 +1,21 @@
-//! The change of a load to the next epoch's authorities, as soon as their file is there.
+//! The change of a load to the next epoch's authorities, as soon as the former ones show it, or its
+//! file is there.
 
 use super::payers::{Clients, Payers};
 use parking_lot::Mutex;
-use quorate_node::payments::{AuthorityConfigError, read_network};
-use quorate_payments::Network;
-use quorate_types::Epoch;
-use std::path::{Path, PathBuf};
+use quorate_node::payments::follow_network;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-/// Time between two looks at the files.
+/// Time between two looks.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// Longest wait for authorities' answers.
+const ASK_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a follower is told, and says.
 #[derive(Default)]
@@ -23,7 +24,7 @@ pub(super) struct Signals {
     pub(super) trouble: AtomicBool,
     /// Orders that clients of former epochs sent again.
     pub(super) sent_again: Mutex<u64>,
-    /// Reason for which the files of the network are not followed.
+    /// Reason for which the network is not followed.
     pub(super) problem: Mutex<Option<String>>,
 }
 
@@ -41,12 +42,11 @@ pub(super) async fn follow(
             continue;
         }
         let known = clients.borrow().network().epoch();
-        let path = path.clone();
-        let looked = spawn_blocking(move || newer_network(&path, known)).await;
-        let looked = looked.expect("reading a file does not panic");
-        let next = looked.map_err(|error| error.to_string()).and_then(|found| {
-            let connect = |network| Clients::connect(Arc::new(network), &payers);
-            found.map(connect).transpose().map_err(|error| error.to_string())
+        let newest = follow_network(&path, payers.secret(Payers::HUB), ASK_WITHIN).await;
+        let next = newest.map_err(|error| error.to_string()).and_then(|network| {
+            let is_newer = network.epoch() > known;
+            let connected = is_newer.then(|| Clients::connect(network, &payers));
+            connected.transpose().map_err(|error| error.to_string())
         });
         let problem = match next {
             Ok(Some(next)) => {
@@ -59,10 +59,4 @@ pub(super) async fn follow(
         };
         *signals.problem.lock() = problem;
     }
-}
-
-/// The network in its newest epoch, where that is newer than the one that is known.
-fn newer_network(path: &Path, known: Epoch) -> Result<Option<Network>, AuthorityConfigError> {
-    let network = read_network(path)?;
-    Ok((network.epoch() > known).then_some(network))
 }

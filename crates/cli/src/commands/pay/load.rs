@@ -24,8 +24,8 @@ const COINS_MAX: u64 = 4_096;
 /// it is due, whatever became of those before. At the end, or at Ctrl-C, everything goes back to
 /// the wallet. Every transaction is in the load's folder before an authority sees it: it may be
 /// killed at any time, and the same command goes on, with the same bytes. Authorities may go and
-/// come back meanwhile, and change: as soon as the file of the next epoch is beside the network
-/// file, payments go to its authorities.
+/// come back meanwhile, and change: payments go to the next epoch's as soon as the former ones show
+/// who they are.
 ///
 /// The audit reads what is on disk: every transaction has one certificate that verifies, no coin is
 /// spent twice, what goes out of each is what went in, all money is there; and a quorum of
