@@ -1,10 +1,11 @@
 //! Asking the authorities for what a restored wallet does not know, and leaving with them what it
 //! would need then.
 
-use super::{PaymentService, Regained, WalletError};
+use super::regain::GenuineRecords;
+use super::{PaymentService, Regained, Wallet, WalletError};
+use parking_lot::Mutex;
 use quorate_payments::{
-    CoinStatus, OutputId, REQUEST_ITEMS_MAX, RecordName, TxId, WalletRecord, WalletReply,
-    WalletRequest,
+    CoinStatus, OutputId, REQUEST_ITEMS_MAX, RecordName, TxId, WalletReply, WalletRequest,
 };
 use quorate_types::ReplicaId;
 use std::sync::Arc;
@@ -42,11 +43,10 @@ impl PaymentService {
         let deadline = Instant::now() + within;
         let mut recovery = Recovery::default();
         if self.with_blocking(|wallet| wallet.is_recovery_due()).await {
-            let answers = self.gather(deadline, Self::records_of).await;
+            let (answers, records) = self.gather_records(deadline).await;
             recovery.answered = answers.len();
             self.check_quorum(&answers)?;
-            let records = answers.into_iter().flat_map(|(_, records)| records).collect();
-            let take = move |wallet: &mut super::Wallet| {
+            let take = move |wallet: &mut Wallet| {
                 // Another one may have been quicker.
                 if !wallet.is_recovery_due() {
                     return Ok(Regained::default());
@@ -88,7 +88,10 @@ impl PaymentService {
     ///
     /// # Errors
     /// When it could not be noted.
-    pub async fn store_receipts(self: &Arc<Self>, within: Duration) -> Result<(), WalletError> {
+    pub(super) async fn store_receipts(
+        self: &Arc<Self>,
+        within: Duration,
+    ) -> Result<(), WalletError> {
         let deadline = Instant::now() + within;
         let unstored = self.with_blocking(|wallet| wallet.unstored(RECEIPTS_MAX)).await;
         let mut stored: Vec<TxId> = Vec::new();
@@ -150,9 +153,27 @@ impl PaymentService {
         Err(WalletError::TooFewAuthorities { answered, of })
     }
 
-    /// All records that one authority keeps of this wallet; `None` where it says something else.
-    pub(super) async fn records_of(self: Arc<Self>, to: ReplicaId) -> Option<Vec<WalletRecord>> {
-        let mut all = Vec::new();
+    /// The authorities that gave all records that they keep of this wallet, and those that prove
+    /// themselves of all that came.
+    pub(super) async fn gather_records(
+        self: &Arc<Self>,
+        deadline: Instant,
+    ) -> (Vec<(ReplicaId, ())>, GenuineRecords) {
+        let genuine = Arc::new(Mutex::new(GenuineRecords::default()));
+        let all = Arc::clone(&genuine);
+        let ask = move |service: Arc<Self>, to| service.records_of(to, Arc::clone(&all));
+        let answers = self.gather(deadline, ask).await;
+        let genuine = std::mem::take(&mut *genuine.lock());
+        (answers, genuine)
+    }
+
+    /// Adds all records that one authority keeps of this wallet, checked page by page: what proves
+    /// nothing is not kept until the others are there. `None` where it says something else.
+    async fn records_of(
+        self: Arc<Self>,
+        to: ReplicaId,
+        genuine: Arc<Mutex<GenuineRecords>>,
+    ) -> Option<()> {
         let mut after: Option<RecordName> = None;
         for _ in 0..PAGES_MAX {
             let request = WalletRequest::Records { after };
@@ -161,14 +182,16 @@ impl PaymentService {
                 return None;
             };
             let last = records.last().and_then(|record| record.name(&self.network()));
-            all.extend(records);
+            let genuine = Arc::clone(&genuine);
+            let add = move |wallet: &mut Wallet| wallet.add_genuine(records, &mut genuine.lock());
+            self.with_blocking(add).await;
             // One that does not come on lies.
             if !more || last <= after {
-                return Some(all);
+                return Some(());
             }
             after = last;
         }
-        Some(all)
+        Some(())
     }
 
     pub(super) async fn states_of(
