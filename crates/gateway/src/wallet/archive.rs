@@ -148,7 +148,7 @@ impl Archive {
         let read = |offset| self.read(offset).map_err(ReadError::Wallet);
         self.index.extend(self.point.end(), read).map_err(|error| match error {
             ReadError::Wallet(error) => error,
-            ReadError::Index(error) => self.index_failed(error),
+            ReadError::Index(error) => self.index_failed(&error),
         })
     }
 
@@ -244,14 +244,14 @@ impl Archive {
             let problem = "has an index that was not written to its end: start again";
             return Err(refused(self.index.folder(), problem));
         }
-        found.map_err(|error| self.index_failed(error))
+        found.map_err(|error| self.index_failed(&error))
     }
 
     fn damaged(&self, offset: u64) -> WalletError {
         refused(&self.path, format!("is damaged at byte {offset}"))
     }
 
-    fn index_failed(&self, error: StorageError) -> WalletError {
+    fn index_failed(&self, error: &StorageError) -> WalletError {
         let folder = self.index.folder();
         let problem = format!(
             "has an index that cannot be used ({error}); without the folder it is made again"

@@ -182,7 +182,7 @@ fn a_wallet_killed_in_a_fold_loses_nothing() {
     };
     for cut in (old.len()..new.len()).step_by(211).chain([new.len()]) {
         kill("in the archive", &|folder| {
-            fs::write(folder.join(name), &new[..cut]).expect("written")
+            fs::write(folder.join(name), &new[..cut]).expect("written");
         });
     }
     for cut in (0..renewed.len()).step_by(499).chain([renewed.len()]) {
