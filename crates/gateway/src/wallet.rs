@@ -29,6 +29,9 @@
 //!   it does not know what was signed since. **Copies of a wallet must not be used side by side**:
 //!   nothing but the authorities would notice, and the coins that both spend are locked. Some
 //!   come back by a release.
+//! * A book is folded when it is long: lines of the history that are over go to an archive. ★ What
+//!   was ordered by a key, and what was spent, is known for ever. ★ An archive that is not the one
+//!   that the book goes on from is refused. ★ Authorities remove records of spent coins alone.
 //! * ★ A wallet that was made again, from a copy or from its key alone, takes in what the
 //!   authorities keep of it before it pays, and signs nothing over a coin whose state no quorum
 //!   told it since.

@@ -17,7 +17,7 @@ mod index;
 
 use super::WalletError;
 use super::file::{failed, sync_folder};
-use super::frames::{frame, read_frame};
+use super::frames::{frame, next_frame, read_frame};
 use super::mark::Extent;
 use super::payment::{Entry, Line, Payment};
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -29,9 +29,12 @@ use quorate_payments::{OutputId, TxId};
 use quorate_storage::StorageError;
 use quorate_types::NetworkId;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, BufReader, Seek};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Bytes that are read at once where all lines are.
+const READ_BYTES: usize = 1 << 20;
 
 /// Place in an archive from which a book goes on.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -162,15 +165,11 @@ impl Archive {
     /// # Errors
     /// When it cannot be read.
     pub(super) fn read(&self, offset: u64) -> Result<(Line, u64), WalletError> {
-        let (content, next) = self.content(offset)?;
-        let line = borsh::from_slice(&content);
-        line.map(|line| (line, next)).map_err(|_| self.damaged(offset))
-    }
-
-    fn content(&self, offset: u64) -> Result<(Vec<u8>, u64), WalletError> {
         let frame = read_frame(&self.file, offset);
         let frame = frame.map_err(|source| failed("read", &self.path, source))?;
-        frame.ok_or_else(|| self.damaged(offset))
+        let frame = frame.ok_or_else(|| self.damaged(offset))?;
+        let line = borsh::from_slice(frame.content()).map_err(|_| self.damaged(offset))?;
+        Ok((line, offset + frame.bytes().len() as u64))
     }
 
     /// All lines, as they are stored.
@@ -178,17 +177,12 @@ impl Archive {
     /// # Errors
     /// When they are not all that they were.
     pub(super) fn contents(&self) -> Result<Vec<Vec<u8>>, WalletError> {
-        let (mut contents, mut extent) = (Vec::new(), Extent::EMPTY);
-        while extent.end < self.point.end() {
-            let (content, _) = self.content(extent.end)?;
-            extent = extent.with(&frame(extent.end, &content));
-            contents.push(content);
-        }
-        if extent == self.point.extent {
-            return Ok(contents);
-        }
-        let problem = "is not the one that it was: lines were changed since they were written";
-        Err(refused(&self.path, problem))
+        let mut contents = Vec::new();
+        self.visit(|content| {
+            contents.push(content.to_vec());
+            Ok(())
+        })?;
+        Ok(contents)
     }
 
     /// All lines, in the order in which they came here.
@@ -196,8 +190,34 @@ impl Archive {
     /// # Errors
     /// When they are not all that they were.
     pub(super) fn lines(&self) -> Result<Vec<Line>, WalletError> {
-        let read = |content: Vec<u8>| borsh::from_slice(&content).map_err(|_| self.damaged(0));
-        self.contents()?.into_iter().map(read).collect()
+        let mut lines = Vec::new();
+        self.visit(|content| {
+            lines.push(borsh::from_slice(content).map_err(|_| self.damaged(0))?);
+            Ok(())
+        })?;
+        Ok(lines)
+    }
+
+    fn visit(
+        &self,
+        mut visit: impl FnMut(&[u8]) -> Result<(), WalletError>,
+    ) -> Result<(), WalletError> {
+        let failed = |source| failed("read", &self.path, source);
+        let mut file = &self.file;
+        file.rewind().map_err(failed)?;
+        let mut reader = BufReader::with_capacity(READ_BYTES, file);
+        let mut extent = Extent::EMPTY;
+        while extent.end < self.point.end() {
+            let frame = next_frame(&mut reader, extent.end).map_err(failed)?;
+            let frame = frame.ok_or_else(|| self.damaged(extent.end))?;
+            extent = extent.with(frame.bytes());
+            visit(frame.content())?;
+        }
+        if extent == self.point.extent {
+            return Ok(());
+        }
+        let problem = "is not the one that it was: lines were changed since they were written";
+        Err(refused(&self.path, problem))
     }
 
     /// A payment by its transaction.
@@ -274,9 +294,9 @@ pub(super) fn salvage(book: &Path, point: &ArchivePoint) -> Result<Vec<Vec<u8>>,
     let (mut lines, mut at) = (Vec::new(), 0);
     while at < point.end() {
         let read = read_frame(&file, at).map_err(|source| failed("read", &path, source))?;
-        let Some((content, next)) = read else { break };
-        lines.push(content);
-        at = next;
+        let Some(frame) = read else { break };
+        lines.push(frame.content().to_vec());
+        at += frame.bytes().len() as u64;
     }
     Ok(lines)
 }
@@ -318,8 +338,8 @@ fn ends_at(file: &File, point: &ArchivePoint) -> io::Result<bool> {
         return Ok(true);
     }
     let (end, chain) = point.last;
-    let Some((content, _)) = read_frame(file, end)? else { return Ok(false) };
-    Ok(Extent { end, chain }.with(&frame(end, &content)) == point.extent)
+    let Some(last) = read_frame(file, end)? else { return Ok(false) };
+    Ok(Extent { end, chain }.with(last.bytes()) == point.extent)
 }
 
 fn open_index(

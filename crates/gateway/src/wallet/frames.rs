@@ -6,14 +6,13 @@
 //! ```
 //!
 //! A process that is killed leaves a beginning of its last frame; a power cut may leave zeroes
-//! where its end should be. Both are a **torn tail**. The mark is not zero, so that a whole frame is
-//! never taken for one. Anything else that does not check is **damage**.
+//! where its end should be. Both are a **torn tail**. The mark is not zero, so that a whole frame
+//! is never taken for one. Anything else that does not check is **damage**.
 
 use super::mark::Extent;
 use quorate_crypto::hash_parts;
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Seek, SeekFrom};
 
 const HEAD_BYTES: usize = 12;
 const CHECK_BYTES: usize = 16;
@@ -108,15 +107,35 @@ fn ends_unwritten(rest: &[u8], first: usize) -> bool {
     rest[first..].iter().all(|byte| *byte == 0) && rest[first - 1] == 0
 }
 
-/// The content of the frame at an offset of a file, and where the next one begins; `None` where
-/// there is no whole frame.
-pub(super) fn read_frame(file: &File, offset: u64) -> io::Result<Option<(Vec<u8>, u64)>> {
+/// A whole frame as it stands in a file.
+pub(super) struct Frame(Vec<u8>);
+
+impl Frame {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn content(&self) -> &[u8] {
+        &self.0[HEAD_BYTES..self.0.len() - CHECK_BYTES - 1]
+    }
+}
+
+/// The frame at an offset of a file; `None` where there is no whole one.
+pub(super) fn read_frame(file: &File, offset: u64) -> io::Result<Option<Frame>> {
+    let mut file = file;
+    file.seek(SeekFrom::Start(offset))?;
+    next_frame(&mut file, offset)
+}
+
+/// The frame that a reader has next, which is at an offset of its file; `None` where there is no
+/// whole one.
+pub(super) fn next_frame(reader: &mut impl Read, offset: u64) -> io::Result<Option<Frame>> {
     let mut bytes = vec![0; HEAD_BYTES];
-    let read = |bytes: &mut [u8], at| match file.read_exact_at(bytes, at) {
+    let mut read = |bytes: &mut [u8]| match reader.read_exact(bytes) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         read => read.map(|()| true),
     };
-    if !read(&mut bytes, offset)? {
+    if !read(&mut bytes)? {
         return Ok(None);
     }
     let length = u32::from_le_bytes(bytes[..4].try_into().expect("4 bytes"));
@@ -124,11 +143,9 @@ pub(super) fn read_frame(file: &File, offset: u64) -> io::Result<Option<(Vec<u8>
         return Ok(None);
     }
     bytes.resize(FRAME_BYTES + length as usize, 0);
-    if !read(&mut bytes[HEAD_BYTES..], offset + HEAD_BYTES as u64)? {
+    if !read(&mut bytes[HEAD_BYTES..])? {
         return Ok(None);
     }
-    Ok(match look(&bytes, offset) {
-        Found::Record(content, length) => Some((content.to_vec(), offset + length as u64)),
-        Found::Torn | Found::Damage => None,
-    })
+    let is_whole = matches!(look(&bytes, offset), Found::Record(..));
+    Ok(is_whole.then_some(Frame(bytes)))
 }

@@ -222,8 +222,8 @@ impl Wallet {
         self.write(Record::Asked { free, taken, at_ms: unix_ms() })
     }
 
-    /// Tells whether a payment that nobody recorded spent a coin: a quorum is locked for it, so that
-    /// the quorum had its record before, and was asked to remove it.
+    /// Tells whether a payment that nobody recorded spent a coin: a quorum is locked for it, so
+    /// that the quorum had its record before, and was asked to remove it.
     fn is_spent_by(
         &self,
         tx: TxId,

@@ -67,8 +67,8 @@ fn name_of(line: &Line) -> RecordName {
 }
 
 impl PaymentService {
-    /// Leaves records of receipts with the authorities that no quorum has yet, and has those removed
-    /// that nothing depends on.
+    /// Leaves records of receipts with the authorities that no quorum has yet, and has those
+    /// removed that nothing depends on.
     ///
     /// # Errors
     /// When it could not be noted.

@@ -2,9 +2,10 @@
 
 use super::network::{key, network, secret};
 use super::{ANNE, BOB, ISSUER, Place, TIMEOUT, free, mark, order, pay};
-use crate::wallet::mark::Mark;
+use crate::wallet::mark::{Extent, Mark};
 use crate::wallet::{Backup, HistoryLine, Order, Orderer, Purpose, Wallet, WalletError};
 use quorate_crypto::mutants::{Mutant, assert_noticed};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -141,78 +142,102 @@ fn payments_that_a_limit_counts_stay_in_the_book() {
     assert_eq!(anne.state.payments().count(), 9);
 }
 
+/// A fold of a wallet of twelve payments, the second one: its files before it and after.
+struct Fold {
+    place: Place,
+    /// Folder of the wallet before.
+    former: PathBuf,
+    /// The book after.
+    book: PathBuf,
+    renewed: Vec<u8>,
+    extents: [Extent; 2],
+    archive: OsString,
+    archives: [Vec<u8>; 2],
+}
+
+impl Fold {
+    fn new() -> Self {
+        let (mut place, book) = anne_alone();
+        let (here, folding) = (book.parent().expect("a folder"), place.folding);
+        pay_numbered(&place, &mut place.open_at(&book, ANNE).expect("a wallet"), 0..6);
+        place.folding.lines_min = usize::MAX;
+        pay_numbered(&place, &mut place.open_at(&book, ANNE).expect("a wallet"), 6..12);
+        let former = place.folder.path().join("former");
+        copy_folder(here, &former);
+        place.folding = folding;
+        drop(place.open_at(&book, ANNE).expect("a wallet"));
+        let extents = [former.as_path(), here].map(|folder| {
+            let said = Mark::open(&folder.join("wallet"), false).expect("opened").1;
+            said.expect("marked").book
+        });
+        assert_ne!(extents[0], extents[1], "it was folded");
+        let archive = beside(&book, "archive-").file_name().expect("a name").to_owned();
+        let archives =
+            [former.as_path(), here].map(|folder| fs::read(folder.join(&archive)).expect("read"));
+        assert!(archives[1].starts_with(&archives[0]) && archives[1].len() > archives[0].len());
+        let renewed = fs::read(&book).expect("read");
+        Self { former, renewed, extents, archive, archives, place, book }
+    }
+
+    /// Opens the wallet as it was before the fold, with what was written of that, in part.
+    fn kill(&self, what: &str, write: impl Fn(&Path)) {
+        let folder = self.place.folder.path().join("killed");
+        copy_folder(&self.former, &folder);
+        write(&folder);
+        let mut anne = self.place.open_at(&folder.join("wallet"), ANNE).expect(what);
+        check(&place_again(&self.place), &mut anne, 12);
+        drop(anne);
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    fn write_archive(&self, folder: &Path) {
+        fs::write(folder.join(&self.archive), &self.archives[1]).expect("written");
+    }
+
+    /// Everything up to the mark that names either book.
+    fn write_either_mark(&self, folder: &Path) {
+        self.write_archive(folder);
+        let (mut mark, _) = Mark::open(&folder.join("wallet"), false).expect("opened");
+        mark.write_either(self.extents[0], self.extents[1]).expect("written");
+    }
+
+    /// Everything up to the new book in its place.
+    fn write_book(&self, folder: &Path) {
+        self.write_either_mark(folder);
+        fs::write(folder.join("wallet"), &self.renewed).expect("written");
+    }
+}
+
 /// A fold is interrupted after any of its writes, or in the midst of one: the wallet is the same.
 #[test]
 fn a_wallet_killed_in_a_fold_loses_nothing() {
-    let (mut place, book) = anne_alone();
-    let (here, folding) = (book.parent().expect("a folder"), place.folding);
-    pay_numbered(&place, &mut place.open_at(&book, ANNE).expect("a wallet"), 0..6);
-    place.folding.lines_min = usize::MAX;
-    pay_numbered(&place, &mut place.open_at(&book, ANNE).expect("a wallet"), 6..12);
-    let former = place.folder.path().join("former");
-    copy_folder(here, &former);
-    place.folding = folding;
-    drop(place.open_at(&book, ANNE).expect("a wallet"));
-    let said = |folder: &Path| {
-        let said = Mark::open(&folder.join("wallet"), false).expect("opened").1;
-        said.expect("marked").book
-    };
-    let (before, after) = (said(&former), said(here));
-    assert_ne!(before, after, "it was folded");
-    let archive = beside(&book, "archive-");
-    let name = archive.file_name().expect("a name");
-    let (old, new) =
-        (fs::read(former.join(name)).expect("read"), fs::read(&archive).expect("read"));
-    assert!(new.starts_with(&old) && new.len() > old.len());
-    let renewed = fs::read(&book).expect("read");
-    let mut killed = 0;
-    let mut kill = |what: &str, spoil: &dyn Fn(&Path)| {
-        killed += 1;
-        let folder = place.folder.path().join(format!("killed-{killed}"));
-        copy_folder(&former, &folder);
-        spoil(&folder);
-        let mut anne = place.open_at(&folder.join("wallet"), ANNE).expect(what);
-        check(&place_again(&place), &mut anne, 12);
-        drop(anne);
-        fs::remove_dir_all(&folder).expect("removed");
-    };
-    let either = |folder: &Path| {
-        let (mut mark, _) = Mark::open(&folder.join("wallet"), false).expect("opened");
-        mark.write_either(before, after).expect("written");
-    };
+    let fold = Fold::new();
+    let [old, new] = &fold.archives;
     for cut in (old.len()..new.len()).step_by(211).chain([new.len()]) {
-        kill("in the archive", &|folder| {
-            fs::write(folder.join(name), &new[..cut]).expect("written");
+        fold.kill("in the archive", |folder| {
+            fs::write(folder.join(&fold.archive), &new[..cut]).expect("written");
         });
     }
-    for cut in (0..renewed.len()).step_by(499).chain([renewed.len()]) {
-        kill("in the new book", &|folder| {
-            fs::write(folder.join(name), &new).expect("written");
-            fs::write(folder.join("wallet.new"), &renewed[..cut]).expect("written");
+    for cut in (0..fold.renewed.len()).step_by(499).chain([fold.renewed.len()]) {
+        fold.kill("in the new book", |folder| {
+            fold.write_archive(folder);
+            fs::write(folder.join("wallet.new"), &fold.renewed[..cut]).expect("written");
         });
     }
-    kill("before the new book has its name", &|folder| {
-        fs::write(folder.join(name), &new).expect("written");
-        either(folder);
+    fold.kill("before the new book has its name", |folder| fold.write_either_mark(folder));
+    fold.kill("before the mark", |folder| fold.write_book(folder));
+    fold.kill("before the index", |folder| {
+        fold.write_book(folder);
+        fs::copy(mark::path_of(&fold.book), mark::path_of(&folder.join("wallet"))).expect("copied");
     });
-    let swapped = |folder: &Path| {
-        fs::write(folder.join(name), &new).expect("written");
-        either(folder);
-        fs::write(folder.join("wallet"), &renewed).expect("written");
-    };
-    kill("before the mark", &swapped);
-    kill("before the index", &|folder| {
-        swapped(folder);
-        fs::copy(mark::path_of(&book), mark::path_of(&folder.join("wallet"))).expect("copied");
-    });
-    kill("without an index", &|folder| {
-        swapped(folder);
+    fold.kill("without an index", |folder| {
+        fold.write_book(folder);
         fs::remove_dir_all(beside(&folder.join("wallet"), "index-")).expect("removed");
     });
-    kill("with an index that is ahead", &|folder| {
+    fold.kill("with an index that is ahead", |folder| {
         let index = beside(&folder.join("wallet"), "index-");
         fs::remove_dir_all(&index).expect("removed");
-        copy_folder(&beside(&book, "index-"), &index);
+        copy_folder(&beside(&fold.book, "index-"), &index);
     });
 }
 

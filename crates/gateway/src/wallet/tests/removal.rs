@@ -7,8 +7,8 @@ use quorate_crypto::mutants::{Mutant, assert_noticed};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Anne has 1000 of the genesis, took in a coin of 9 of Bob's, and made ten payments of 30, of which
-/// some are folded; nothing is removed yet. The coin of 9 is an old line that is not over.
+/// Anne has 1000 of the genesis, took in a coin of 9 of Bob's, and made ten payments of 30, of
+/// which some are folded; nothing is removed yet. The coin of 9 is an old line that is not over.
 async fn much_paid() -> Place {
     let place = Place::new(&[(ANNE, 1_000), (BOB, 109)]).folding();
     drop((place.create(ANNE), place.create(BOB)));
