@@ -1,5 +1,5 @@
-//! A wallet in one file: its book and its archive, sealed under a key that follows from the wallet's
-//! secret, and its key file if it is wanted there.
+//! A wallet in one file: its book and its archive, sealed under a key that follows from the
+//! wallet's secret, and its key file if it is wanted there.
 
 use super::archive::{self, Archive};
 use super::file::RecordFile;
