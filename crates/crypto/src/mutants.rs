@@ -499,6 +499,12 @@ pub enum Mutant {
     PayRequestUnrecovered,
     /// Payments: a wallet's book that is behind its mark is opened.
     PayOpenBehindMark,
+    /// Payments: a wallet's archive that is not the one that its book goes on from is opened.
+    PayOpenOtherArchive,
+    /// Payments: a wallet does not look in its archive for what it spent or was ordered.
+    PayForgetArchived,
+    /// Payments: a wallet has the records of coins removed that it did not spend.
+    PayRemoveUnspent,
     /// Payments: an authority keeps a wallet's record for whoever sends it.
     PayKeepAnybodysRecord,
     /// Payments: coins that a wallet had already pay a request of its once more.

@@ -32,6 +32,9 @@
 //!   it does not know what was signed since. **Copies of a wallet must not be used side by side**:
 //!   nothing but the authorities would notice, and the coins that both spend are locked. Some
 //!   come back by a release.
+//! * A book is folded when it is long: lines of the history that are over go to an archive. ★ What
+//!   was ordered by a key, and what was spent, is known for ever. ★ An archive that is not the one
+//!   that the book goes on from is refused. ★ Authorities remove records of spent coins alone.
 //! * ★ A wallet that was made again, from a copy or from its key alone, takes in what the
 //!   authorities keep of it before it pays, and signs nothing over a coin whose state no quorum
 //!   told it since.
@@ -40,13 +43,16 @@
 //! [`Evidence`] are files that payers and payees exchange; [`rest`] serves all of it over HTTP, to
 //! a till for instance.
 
+mod archive;
 mod asking;
 mod authorities;
 mod backup;
 mod counting;
 mod file;
+mod folding;
 mod following;
 mod forecast;
+mod frames;
 mod held;
 mod history;
 mod limits;
@@ -60,6 +66,7 @@ mod recovery;
 mod regain;
 mod release;
 mod releasing;
+mod removal;
 mod request;
 mod requests;
 pub mod rest;
@@ -85,7 +92,10 @@ pub use requests::{OPEN_REQUESTS_MAX, REQUEST_MEMO_BYTES_MAX, REQUEST_TIME_MAX};
 pub use service::PaymentService;
 pub use view::{PaymentView, RequestPaymentView, RequestView};
 
+use archive::Archive;
+use borsh::BorshSerialize;
 use file::RecordFile;
+use folding::{FoldAt, Folding};
 use held::{Held, Hold};
 use notes::Notes;
 use quorate_crypto::mutants::{self, Mutant};
@@ -184,6 +194,14 @@ pub enum WalletError {
         path: PathBuf,
         /// Offset of the first damaged record, in bytes.
         offset: u64,
+    },
+    /// What was folded away from the book is missing, or not what it was.
+    #[error("{path} {problem}. It is part of the wallet beside it, which is left as it is: put it back, or `quorate pay restore` makes the wallet again, from it and from what the authorities keep", path = path.display())]
+    Archive {
+        /// Path of the archive, or of its index.
+        path: PathBuf,
+        /// What is wrong with it, as the end of a sentence.
+        problem: String,
     },
     /// The file's records contradict each other.
     #[error("the wallet {path} was not written by a wallet: {problem}", path = path.display())]
@@ -389,6 +407,10 @@ pub struct Wallet {
     /// Transactions of ended epochs of which a quorum said that their certificates count, which
     /// stays so in later epochs.
     counted: BTreeSet<TxId>,
+    /// Lines of the history that the book does not have any more, once there are any.
+    archive: Option<Archive>,
+    folding: Folding,
+    fold_at: FoldAt,
 }
 
 impl Wallet {
@@ -419,6 +441,16 @@ impl Wallet {
         network: Arc<Network>,
         secret: IdentitySecret,
     ) -> Result<Self, WalletError> {
+        Self::open_folding(path, network, secret, Folding::default())
+    }
+
+    /// As [`Wallet::open`], with a book that is folded at other sizes.
+    fn open_folding(
+        path: &Path,
+        network: Arc<Network>,
+        secret: IdentitySecret,
+        folding: Folding,
+    ) -> Result<Self, WalletError> {
         let (file, contents) = RecordFile::open(path)?;
         let state = read(&contents)
             .map_err(|problem| WalletError::Content { path: path.to_owned(), problem })?;
@@ -438,8 +470,10 @@ impl Wallet {
         }
         let form = notes::form_beside(path).map_err(WalletError::Settings)?;
         let notes = Notes::new(&secret, network.id(), form);
-        let counted = BTreeSet::new();
-        let mut wallet = Self { network, secret, file, state, notes, counted };
+        let fold_at = FoldAt::read(folding, &contents);
+        let (archive, counted) = (None, BTreeSet::new());
+        let mut wallet =
+            Self { network, secret, file, state, notes, counted, archive, folding, fold_at };
         let network = wallet.network.id();
         match wallet.state.network {
             None => wallet.write(Record::Network(network))?,
@@ -449,6 +483,7 @@ impl Wallet {
             }
             Some(_) => {}
         }
+        wallet.open_archive()?;
         Ok(wallet)
     }
 
@@ -476,7 +511,7 @@ impl Wallet {
     ///
     /// # Errors
     /// Why there is no such payment; nothing was stored then.
-    pub fn begin(&mut self, order: &Order, key: Option<&str>) -> Result<&Payment, WalletError> {
+    pub fn begin(&mut self, order: &Order, key: Option<&str>) -> Result<Payment, WalletError> {
         self.begin_for(order, key, None)
     }
 
@@ -489,17 +524,17 @@ impl Wallet {
         order: &Order,
         key: Option<&str>,
         by: Option<&Orderer>,
-    ) -> Result<&Payment, WalletError> {
+    ) -> Result<Payment, WalletError> {
         order.check().map_err(WalletError::Order)?;
         if let Some(key) = key {
             if key.is_empty() || key.len() > KEY_BYTES_MAX {
                 return Err(WalletError::Order("a key has 1 to 255 bytes"));
             }
-            if let Some(earlier) = self.state.payment_of_key(key) {
+            if let Some(earlier) = self.find_by_key(key)? {
                 let is_theirs = earlier.by.as_ref() == by.map(|by| &by.name);
-                let (same, payment) = (is_theirs && earlier.order == *order, earlier.id);
-                let taken = || WalletError::KeyTaken { key: key.to_owned(), payment };
-                return if same { self.payment(payment) } else { Err(taken()) };
+                let taken = || WalletError::KeyTaken { key: key.to_owned(), payment: earlier.id };
+                let is_same = is_theirs && earlier.order == *order;
+                return if is_same { Ok(earlier) } else { Err(taken()) };
             }
         }
         self.check_recovered()?;
@@ -511,10 +546,8 @@ impl Wallet {
         let id = transaction.id(self.network.id());
         // The same coins for the same payee after a refusal are the same transaction: refused
         // again.
-        if let Some(PaymentState::Refused { reason, .. }) =
-            self.state.payment(id).map(|one| &one.state)
-        {
-            return Err(WalletError::Invalid(reason.clone()));
+        if let Some(PaymentState::Refused { reason, .. }) = self.find(id)?.map(|one| one.state) {
+            return Err(WalletError::Invalid(reason));
         }
         let (order, key, at_ms) = (order.clone(), key.map(str::to_owned), unix_ms());
         self.write(match by.map(|by| by.name.clone()) {
@@ -539,11 +572,11 @@ impl Wallet {
     ///
     /// # Errors
     /// [`WalletError::NoPayment`], or when it could not be stored.
-    pub fn end(&mut self, tx: TxId, outcome: PaymentOutcome) -> Result<&Payment, WalletError> {
+    pub fn end(&mut self, tx: TxId, outcome: PaymentOutcome) -> Result<Payment, WalletError> {
         let payment = self.payment(tx)?;
         // Some authorities had not heard of the decision.
         let is_early =
-            matches!(outcome, PaymentOutcome::Conflicting(_)) && self.state.is_due(payment);
+            matches!(outcome, PaymentOutcome::Conflicting(_)) && self.state.is_due(&payment);
         if payment.state == PaymentState::Begun && !is_early {
             self.write(Record::Ended { tx, outcome, at_ms: unix_ms() })?;
         }
@@ -574,15 +607,15 @@ impl Wallet {
     /// A payment of this wallet's.
     ///
     /// # Errors
-    /// [`WalletError::NoPayment`].
-    pub fn payment(&self, tx: TxId) -> Result<&Payment, WalletError> {
-        self.state.payment(tx).ok_or(WalletError::NoPayment(tx))
+    /// [`WalletError::NoPayment`]; and when it cannot be read.
+    pub fn payment(&self, tx: TxId) -> Result<Payment, WalletError> {
+        self.find(tx)?.ok_or(WalletError::NoPayment(tx))
     }
 
     /// Receipt to show to the payee of a certified payment; `None` while it is not certified.
     #[must_use]
-    pub fn receipt(&self, tx: TxId) -> Option<PayReceipt> {
-        let payment = self.state.payment(tx)?;
+    pub fn receipt(&self, payment: &Payment) -> Option<PayReceipt> {
+        let tx = payment.id;
         let PaymentState::Certified { certificate, .. } = &payment.state else { return None };
         let payee = payment.payee();
         let mut coins = payment.transaction.coins(self.network.id(), certificate);
@@ -602,7 +635,7 @@ impl Wallet {
         if paid.payee != owner {
             return Err(WalletError::NotMine { payee: paid.payee, owner });
         }
-        let coins: Vec<Coin> = self.fresh(receipt).cloned().collect();
+        let coins = self.fresh(receipt)?;
         self.check_counted(&coins)?;
         let added = coins.iter().map(|coin| coin.output.value).sum();
         if !coins.is_empty() {
@@ -617,9 +650,21 @@ impl Wallet {
     }
 
     /// Coins of a receipt that were not here before: what pays a request (★).
-    fn fresh<'a>(&'a self, receipt: &'a PayReceipt) -> impl Iterator<Item = &'a Coin> {
-        let is_left_out = mutants::active(Mutant::PayRequestByKnownCoins);
-        receipt.coins.iter().filter(move |coin| is_left_out || !self.state.knows(&coin.id))
+    fn fresh(&self, receipt: &PayReceipt) -> Result<Vec<Coin>, WalletError> {
+        let mut fresh = receipt.coins.clone();
+        if !mutants::active(Mutant::PayRequestByKnownCoins) {
+            self.leave_unknown(&mut fresh)?;
+        }
+        Ok(fresh)
+    }
+
+    /// Leaves those of some coins that are not and were not here.
+    fn leave_unknown(&self, coins: &mut Vec<Coin>) -> Result<(), WalletError> {
+        let known: Vec<bool> =
+            coins.iter().map(|coin| self.knows(&coin.id)).collect::<Result<_, _>>()?;
+        let mut known = known.into_iter();
+        coins.retain(|_| !known.next().expect("one for each"));
+        Ok(())
     }
 
     /// Takes in what the network began with and this wallet owns; returns how much of it was new.
@@ -746,7 +791,7 @@ impl Wallet {
     /// Makes a record durable, then takes it in.
     fn write(&mut self, record: Record) -> Result<(), WalletError> {
         let content = encode(&record);
-        if content.len() > file::CONTENT_BYTES_MAX {
+        if content.len() > frames::CONTENT_BYTES_MAX {
             return Err(WalletError::Order("it takes more than the 16 MiB of a wallet's record"));
         }
         let is_left_out = mutants::active(Mutant::PayShowUnstored);
@@ -754,6 +799,7 @@ impl Wallet {
             self.file.append(&[content])?;
         }
         self.state.apply(record).expect("a record was made from this state");
+        self.fold_if_due();
         Ok(())
     }
 }
@@ -783,7 +829,7 @@ fn sum(coins: &[&Coin]) -> Result<u64, WalletError> {
     sum.ok_or(WalletError::Invalid(Invalid::Overflow))
 }
 
-fn encode(record: &Record) -> Vec<u8> {
+fn encode(record: &impl BorshSerialize) -> Vec<u8> {
     borsh::to_vec(record).expect("encoding into memory cannot fail")
 }
 

@@ -184,6 +184,24 @@ impl CoinStatus {
         let free = bitmap(&free.map(|(from, _)| from.index()).collect());
         (committee.weight_of(&free) >= committee.quorum()).then_some(Self::Free)
     }
+
+    /// Transaction that a quorum of authorities is locked for, by what they said of one input. No
+    /// other one over that input is ever certified.
+    #[must_use]
+    pub fn taken_by_quorum(network: &Network, said: &[(ReplicaId, &Self)]) -> Option<TxId> {
+        let committee = network.committee();
+        let mut named: BTreeMap<TxId, BTreeSet<usize>> = BTreeMap::new();
+        for (from, status) in said {
+            if let Self::Locked { tx, .. } = status {
+                named.entry(*tx).or_default().insert(from.index());
+            }
+        }
+        let is_quorum = |who: &BTreeSet<usize>| {
+            let who = Bitmap::from_indices(committee.size(), who.iter().copied());
+            committee.weight_of(&who) >= committee.quorum()
+        };
+        named.into_iter().find(|(_, who)| is_quorum(who)).map(|(tx, _)| tx)
+    }
 }
 
 /// Reply of an authority to a [`WalletRequest`].

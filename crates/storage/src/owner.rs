@@ -51,6 +51,8 @@ pub enum Role {
     Learner,
     /// One shard of a payment authority, by its number.
     Shard(u16),
+    /// A wallet, as the owner of its archive's index.
+    Wallet,
 }
 
 /// An owner's record as it stands in a file.
@@ -174,6 +176,7 @@ impl fmt::Display for Owner {
             Role::Validator => write!(f, "validator {member}")?,
             Role::Learner => write!(f, "learner {member}")?,
             Role::Shard(shard) => write!(f, "shard {shard} of authority {member}")?,
+            Role::Wallet => write!(f, "wallet {member}")?,
         }
         write!(f, " of network {network} ({})", self.protocol)
     }

@@ -1,35 +1,24 @@
-//! The wallet's file: records one after the other, each durable before the next step is taken.
+//! The wallet's book: records one after the other in [frames](super::frames), each durable before
+//! the next step is taken.
+//!
+//! A torn tail was never durable, so nothing was done on the strength of it, and it is cut off. Of
+//! **damage**, a record that was durable cannot be read, and going on without it could spend a coin
+//! twice. The file is then left as it is.
+//!
+//! A book that grew long is put anew, in the place of the former one ([`RecordFile::renew`]):
 //!
 //! ```text
-//! length: u32 ‖ check of offset and length: 8 bytes
-//!     ‖ content ‖ check of offset and content: 16 bytes ‖ mark
+//! wallet.new, durable ─▶ mark: this, or that ─▶ renamed ─▶ mark: that
 //! ```
-//!
-//! A process that is killed leaves a beginning of its last record; a power cut may leave zeroes
-//! where its end should be. Both are a **torn tail**: the record was never durable, so nothing was
-//! done on the strength of it, and it is cut off. The mark is not zero, so that a whole record is
-//! never taken for one. Anything else that does not check is **damage**: a record that was durable
-//! cannot be read, and going on without it could spend a coin twice. The file is then left as it
-//! is.
 
 use super::WalletError;
+use super::frames::{frame, frames, scan};
 use super::mark::{self, Extent, Mark};
-use quorate_crypto::hash_parts;
 use quorate_crypto::mutants::{self, Mutant};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-const HEAD_BYTES: usize = 12;
-const CHECK_BYTES: usize = 16;
-const MARK: u8 = 0xa5;
-
-/// A record's length beside its content.
-const FRAME_BYTES: usize = HEAD_BYTES + CHECK_BYTES + 1;
-
-/// Longest content: a transaction, or a receipt, of the largest size with room to spare.
-pub(super) const CONTENT_BYTES_MAX: usize = 16 << 20;
 
 /// A file of records, locked against other processes for as long as it is open.
 #[derive(Debug)]
@@ -57,7 +46,7 @@ impl RecordFile {
             })?;
         lock(&file, path)?;
         let (mark, said) = Mark::open(path, true).map_err(|source| failed("mark", path, source))?;
-        if said.is_some_and(|extent| extent.end > 0) {
+        if said.is_some_and(|said| said.book.end > 0) {
             // There was a book: an empty one in its place would know nothing of its payments.
             let _ = std::fs::remove_file(path);
             return Err(WalletError::Lost { path: path.to_owned(), mark: mark::path_of(path) });
@@ -77,15 +66,7 @@ impl RecordFile {
             lock(file, path)?;
         }
         let (records, extent) = frames(Extent::EMPTY, contents);
-        let fresh = path.with_extension("new");
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&fresh)
-            .and_then(|file| file.write_all_at(&records, 0).and_then(|()| file.sync_all()));
-        written.map_err(|source| failed("write", &fresh, source))?;
+        let (_, fresh) = write_fresh(path, &records)?;
         let former = in_use.is_some().then(|| free_name(path));
         if let Some(former) = &former {
             // Under both names, so that at no time there is no book.
@@ -106,6 +87,7 @@ impl RecordFile {
             _ => failed("open", path, source),
         })?;
         lock(&file, path)?;
+        check_name(&file, path)?;
         let length = file.metadata().map_err(|source| failed("read", path, source))?.len();
         let mut bytes = vec![0; usize::try_from(length).expect("files fit into memory")];
         file.read_exact_at(&mut bytes, 0).map_err(|source| failed("read", path, source))?;
@@ -157,6 +139,30 @@ impl RecordFile {
         self.write_mark()
     }
 
+    /// Puts a book of these records in the place of this one, of which it has everything that
+    /// counts: after a crash there is one of the two, and the mark goes with either (★).
+    ///
+    /// # Errors
+    /// When the disk fails. Where that was before the mark was written, the book goes on as it was.
+    pub(super) fn renew(&mut self, contents: &[Vec<u8>]) -> Result<(), WalletError> {
+        self.check_usable()?;
+        let (records, extent) = frames(Extent::EMPTY, contents);
+        let (file, fresh) = write_fresh(&self.path, &records)?;
+        lock(&file, &fresh)?;
+        self.has_failed = true;
+        let marked = self.mark.write_either(self.extent, extent);
+        let renamed = marked.and_then(|()| std::fs::rename(&fresh, &self.path));
+        let swapped = renamed.and_then(|()| sync_folder(&self.path));
+        swapped.map_err(|source| failed("renew", &self.path, source))?;
+        (self.file, self.extent, self.has_failed) = (file, extent, false);
+        self.write_mark()
+    }
+
+    /// Length of the book, in bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.extent.end
+    }
+
     fn write_mark(&mut self) -> Result<(), WalletError> {
         self.mark.write(self.extent).map_err(|source| {
             self.has_failed = true;
@@ -188,11 +194,13 @@ fn check_mark(path: &Path, contents: &[Vec<u8>]) -> Result<(Mark, Extent), Walle
         io::ErrorKind::NotFound => behind(),
         _ => failed("read the mark of", path, source),
     })?;
+    let is_said =
+        |extent| said.is_some_and(|said| said.book == extent || said.next == Some(extent));
     let mut extent = Extent::EMPTY;
-    let mut is_there = said == Some(extent);
+    let mut is_there = is_said(extent);
     for content in contents {
         extent = extent.with(&frame(extent.end, content));
-        is_there |= said == Some(extent);
+        is_there |= is_said(extent);
     }
     // A mark that says nothing was not written by us, or not to its end.
     if !is_there && !mutants::active(Mutant::PayOpenBehindMark) {
@@ -201,13 +209,38 @@ fn check_mark(path: &Path, contents: &[Vec<u8>]) -> Result<(Mark, Extent), Walle
     Ok((mark, extent))
 }
 
+/// A new file of these bytes beside a book, durable but for its name, and its path.
+fn write_fresh(path: &Path, bytes: &[u8]) -> Result<(File, PathBuf), WalletError> {
+    let fresh = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true).mode(0o600);
+    let written = options.open(&fresh).and_then(|file| {
+        file.write_all_at(bytes, 0)?;
+        file.sync_all().map(|()| file)
+    });
+    let file = written.map_err(|source| failed("write", &fresh, source))?;
+    Ok((file, fresh))
+}
+
+/// Refuses a file that lost its name to another one since it was opened: whoever renewed the book
+/// has it.
+fn check_name(file: &File, path: &Path) -> Result<(), WalletError> {
+    let read = |metadata: io::Result<Metadata>| {
+        metadata.map(|one| (one.dev(), one.ino())).map_err(|source| failed("read", path, source))
+    };
+    if read(file.metadata())? == read(std::fs::metadata(path))? {
+        return Ok(());
+    }
+    Err(WalletError::InUse { path: path.to_owned() })
+}
+
 /// A name beside a book that nothing has.
 fn free_name(path: &Path) -> PathBuf {
     let name = |number: u32| path.with_extension(format!("before-restore-{number}"));
     (1..).map(name).find(|name| !name.exists()).expect("there are numbers enough")
 }
 
-fn failed(action: &'static str, path: &Path, source: io::Error) -> WalletError {
+pub(super) fn failed(action: &'static str, path: &Path, source: io::Error) -> WalletError {
     WalletError::Io { action, path: path.to_owned(), source }
 }
 
@@ -219,99 +252,16 @@ fn lock(file: &File, path: &Path) -> Result<(), WalletError> {
     }
 }
 
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Records of these contents behind a book's extent, and the extent with them.
-fn frames(mut extent: Extent, contents: &[Vec<u8>]) -> (Vec<u8>, Extent) {
-    let mut records = Vec::new();
-    for content in contents {
-        assert!(content.len() <= CONTENT_BYTES_MAX, "records are bounded by whoever makes them");
-        let record = frame(extent.end, content);
-        extent = extent.with(&record);
-        records.extend_from_slice(&record);
-    }
-    (records, extent)
-}
-
-fn frame(offset: u64, content: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(content.len()).expect("contents are far below 2^32");
-    let mut record = Vec::with_capacity(FRAME_BYTES + content.len());
-    record.extend_from_slice(&length.to_le_bytes());
-    record.extend_from_slice(&head_check(offset, length));
-    record.extend_from_slice(content);
-    record.extend_from_slice(&content_check(offset, content));
-    record.push(MARK);
-    record
-}
-
-fn head_check(offset: u64, length: u32) -> [u8; 8] {
-    let parts: [&[u8]; 2] = [&offset.to_le_bytes(), &length.to_le_bytes()];
-    let digest = hash_parts("quorate v1 wallet: a record's head", &parts);
-    digest.0[..8].try_into().expect("8 bytes")
-}
-
-fn content_check(offset: u64, content: &[u8]) -> [u8; CHECK_BYTES] {
-    let digest = hash_parts("quorate v1 wallet: a record", &[&offset.to_le_bytes(), content]);
-    digest.0[..CHECK_BYTES].try_into().expect("16 bytes")
-}
-
-/// Content of the file at an offset.
-enum Found<'a> {
-    /// A record: its content, and where the next one begins.
-    Record(&'a [u8], usize),
-    /// A record whose end was never written.
-    Torn,
-    /// Something that no crash leaves.
-    Damage,
-}
-
-/// The contents of all records and where they end, or the offset of damage.
-fn scan(bytes: &[u8]) -> Result<(Vec<Vec<u8>>, u64), u64> {
-    let (mut contents, mut at) = (Vec::new(), 0);
-    while at < bytes.len() {
-        match look(bytes, at) {
-            Found::Record(content, next) => {
-                contents.push(content.to_vec());
-                at = next;
-            }
-            Found::Torn => break,
-            Found::Damage => return Err(at as u64),
-        }
-    }
-    Ok((contents, at as u64))
-}
-
-fn look(bytes: &[u8], at: usize) -> Found<'_> {
-    let rest = &bytes[at..];
-    let Some((head, body)) = rest.split_at_checked(HEAD_BYTES) else { return Found::Torn };
-    let length = u32::from_le_bytes(head[..4].try_into().expect("4 bytes"));
-    if head[4..] != head_check(at as u64, length) {
-        let never_written = ends_unwritten(rest, HEAD_BYTES);
-        return if never_written { Found::Torn } else { Found::Damage };
-    }
-    let length = length as usize;
-    let Some(body) = body.get(..length + CHECK_BYTES + 1) else { return Found::Torn };
-    let (content, end) = body.split_at(length);
-    if end[..CHECK_BYTES] == content_check(at as u64, content) && end[CHECK_BYTES] == MARK {
-        return Found::Record(content, at + FRAME_BYTES + length);
-    }
-    let is_last = rest.len() == FRAME_BYTES + length;
-    if is_last && end[CHECK_BYTES] == 0 { Found::Torn } else { Found::Damage }
-}
-
-/// Tells whether nothing but zeroes follows the first few bytes: their record's blocks never
-/// reached the disk.
-fn ends_unwritten(rest: &[u8], first: usize) -> bool {
-    rest[first..].iter().all(|byte| *byte == 0) && rest[first - 1] == 0
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{FRAME_BYTES, Found, RecordFile, look, scan};
+    use super::RecordFile;
     use crate::wallet::WalletError;
+    use crate::wallet::frames::{FRAME_BYTES, Found, look, scan};
     use crate::wallet::mark::path_of;
     use std::fs;
     use std::path::{Path, PathBuf};

@@ -1,11 +1,12 @@
 //! Coins of a wallet, each with what keeps it from being spent.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::release::Decision;
 use quorate_payments::{Coin, TxId};
 
 /// A coin that was not spent, as far as this wallet knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) struct Held {
     pub(super) coin: Coin,
     pub(super) hold: Hold,
@@ -13,7 +14,7 @@ pub(super) struct Held {
 }
 
 /// Claim on a coin that keeps it from being spent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) enum Hold {
     /// Nothing holds the coin: it can be spent, unless it is under release.
     Free,
@@ -29,7 +30,7 @@ pub(super) enum Hold {
 }
 
 /// Release of a coin, as far as this wallet knows of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) enum Release {
     /// Asked for, or begun by somebody.
     Asked,

@@ -1,7 +1,7 @@
 //! The history as lines: for programs, and as a table for auditors.
 
-use super::payment::{Entry, Incoming, Payment};
-use super::{Purpose, Wallet};
+use super::payment::{Entry, Incoming, Line, Payment};
+use super::{Purpose, Wallet, WalletError};
 use quorate_crypto::IdentityKey;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -38,26 +38,30 @@ pub struct HistoryLine {
 
 impl Wallet {
     /// History of the wallet, in the order of its records.
-    #[must_use]
-    pub fn history(&self) -> Vec<HistoryLine> {
-        let line = |entry: &Entry| match entry {
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn history(&self) -> Result<Vec<HistoryLine>, WalletError> {
+        let line = |line: Line| match &line.entry {
             Entry::Incoming(incoming) => of_incoming(incoming),
             Entry::Payment(payment) => {
                 of_payment(payment, self.owner(), self.state.state_name(payment))
             }
         };
-        self.state.entries.iter().map(line).collect()
+        Ok(self.lines()?.into_iter().map(line).collect())
     }
 
     /// The history as comma-separated values (RFC 4180), times in UTC.
-    #[must_use]
-    pub fn to_csv(&self) -> String {
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn to_csv(&self) -> Result<String, WalletError> {
         let mut text = HEAD.to_owned();
-        for line in self.history() {
+        for line in self.history()? {
             let fields = line.fields().map(|field| quote(&field));
             writeln!(text, "{}", fields.join(",")).expect("writing into memory cannot fail");
         }
-        text
+        Ok(text)
     }
 }
 

@@ -60,7 +60,7 @@ impl Purpose {
 }
 
 /// A payment that was begun: stored, and perhaps shown to authorities.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Payment {
     /// Identifier of its transaction.
     pub id: TxId,
@@ -100,7 +100,7 @@ impl Payment {
 }
 
 /// State of a payment. Times are in milliseconds since the Unix epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum PaymentState {
     /// The outcome is not known here: it is to be sent again.
     Begun,
@@ -173,7 +173,7 @@ impl PaymentState {
 }
 
 /// Coins that came in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) struct Incoming {
     /// The transaction that made them.
     pub(super) tx: TxId,
@@ -188,12 +188,20 @@ pub(super) struct Incoming {
 }
 
 /// A line of the history.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) enum Entry {
     /// Coins came in with a receipt.
     Incoming(Incoming),
     /// A payment was begun.
     Payment(Box<Payment>),
+}
+
+/// A line of the history with its place in it.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub(super) struct Line {
+    /// Number of lines that began before it.
+    pub(super) number: u64,
+    pub(super) entry: Entry,
 }
 
 impl Order {

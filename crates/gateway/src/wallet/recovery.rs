@@ -1,14 +1,13 @@
 //! Asking the authorities for what a restored wallet does not know, and leaving with them what it
 //! would need then.
 
+use super::asking::Answers;
 use super::authorities::InForce;
+use super::regain::GenuineRecords;
 use super::{PaymentService, Regained, Wallet, WalletError};
-use quorate_payments::{
-    Network, OutputId, REQUEST_ITEMS_MAX, RecordContent, RecordName, TxId, WalletRecord,
-    WalletReply, WalletRequest,
-};
+use parking_lot::Mutex;
+use quorate_payments::{OutputId, REQUEST_ITEMS_MAX, RecordName, TxId, WalletReply, WalletRequest};
 use quorate_types::ReplicaId;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -41,12 +40,10 @@ impl PaymentService {
         let mut recovery = Recovery::default();
         if self.with_blocking(|wallet| wallet.is_recovery_due()).await {
             self.catch_up(within / 2).await?;
-            let answers = self.gather(deadline, Self::records_of).await;
+            let (answers, records) = self.gather_records(deadline).await;
             recovery.answered = answers.count();
             answers.check_quorum()?;
-            let records: Vec<WalletRecord> = answers.into_said().flatten().collect();
-            let former = former(&records, &self.network());
-            self.ask_counting(&former, deadline).await?;
+            self.ask_counting(&records.former(&self.network()), deadline).await?;
             let take = move |wallet: &mut Wallet| {
                 // Another one may have been quicker.
                 if !wallet.is_recovery_due() {
@@ -93,7 +90,10 @@ impl PaymentService {
     ///
     /// # Errors
     /// When it could not be noted.
-    pub async fn store_receipts(self: &Arc<Self>, within: Duration) -> Result<(), WalletError> {
+    pub(super) async fn store_receipts(
+        self: &Arc<Self>,
+        within: Duration,
+    ) -> Result<(), WalletError> {
         let deadline = Instant::now() + within;
         let unstored = self.with_blocking(|wallet| wallet.unstored(RECEIPTS_MAX)).await;
         let mut stored: Vec<TxId> = Vec::new();
@@ -113,35 +113,44 @@ impl PaymentService {
         self.with_blocking(move |wallet| wallet.end_storing(stored)).await
     }
 
-    /// All records that one authority keeps of this wallet; `None` where it says something else.
-    pub(super) async fn records_of(
+    /// The authorities that gave all records that they keep of this wallet, and those that prove
+    /// themselves of all that came.
+    pub(super) async fn gather_records(
+        self: &Arc<Self>,
+        deadline: Instant,
+    ) -> (Answers<()>, GenuineRecords) {
+        let genuine = Arc::new(Mutex::new(GenuineRecords::default()));
+        let (service, all) = (Arc::clone(self), Arc::clone(&genuine));
+        let ask =
+            move |in_force, to| Arc::clone(&service).records_of(in_force, to, Arc::clone(&all));
+        let answers = self.gather(deadline, ask).await;
+        let genuine = std::mem::take(&mut *genuine.lock());
+        (answers, genuine)
+    }
+
+    /// Adds all records that one authority keeps of this wallet, checked page by page: what proves
+    /// nothing is not kept until the others are there. `None` where it says something else.
+    async fn records_of(
+        self: Arc<Self>,
         in_force: Arc<InForce>,
         to: ReplicaId,
-    ) -> Option<Vec<WalletRecord>> {
-        let mut all = Vec::new();
+        genuine: Arc<Mutex<GenuineRecords>>,
+    ) -> Option<()> {
         let mut after: Option<RecordName> = None;
         for _ in 0..PAGES_MAX {
             let request = WalletRequest::Records { after };
             let reply = in_force.authorities.ask(to, request).await;
             let WalletReply::Records { records, more } = reply else { return None };
             let last = records.last().and_then(|record| record.name(&in_force.network));
-            all.extend(records);
+            let genuine = Arc::clone(&genuine);
+            let add = move |wallet: &mut Wallet| wallet.add_genuine(records, &mut genuine.lock());
+            self.with_blocking(add).await;
             // One that does not come on lies.
             if !more || last <= after {
-                return Some(all);
+                return Some(());
             }
             after = last;
         }
-        Some(all)
+        Some(())
     }
-}
-
-/// Transactions whose coins came in by certificates of ended epochs.
-fn former(records: &[WalletRecord], network: &Network) -> Vec<TxId> {
-    let coins = records.iter().filter_map(|record| match &record.content {
-        RecordContent::Received(coins) => Some(coins),
-        RecordContent::Sent(_) => None,
-    });
-    let former = coins.flatten().filter(|coin| coin.is_former(network)).map(|coin| coin.id.tx);
-    former.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -7,10 +7,10 @@ use super::{Wallet, WalletError};
 use quorate_node::unix_ms;
 use quorate_payments::{
     Coin, CoinStatus, Core, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
-    RecordName, Transaction, TxCertificate, TxId, WalletRecord,
+    RecordKind, RecordName, Transaction, TxCertificate, TxId, WalletRecord,
 };
 use quorate_types::ReplicaId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Transactions and receipts that were regained, and what stands in their way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,28 @@ pub struct Regained {
     pub uncounted: Vec<TxId>,
 }
 
+/// Records of this wallet's that prove themselves, one of each name: with a note that the wallet
+/// wrote, if an authority has one, and with the coins of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct GenuineRecords(BTreeMap<RecordName, WalletRecord>);
+
+impl GenuineRecords {
+    /// Transactions whose coins came in by certificates of ended epochs.
+    pub(super) fn former(&self, network: &Network) -> Vec<TxId> {
+        let coins = self.0.values().filter_map(|record| match &record.content {
+            RecordContent::Received(coins) => Some(coins),
+            RecordContent::Sent(_) => None,
+        });
+        let former = coins.flatten().filter(|coin| coin.is_former(network));
+        former.map(|coin| coin.id.tx).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Leaves the transactions of these names alone.
+    pub(super) fn leave_sent(&mut self, names: &BTreeSet<TxId>) {
+        self.0.retain(|name, _| name.kind == RecordKind::Sent && names.contains(&name.tx));
+    }
+}
+
 /// A transaction of this wallet's with its note.
 struct Sent {
     id: TxId,
@@ -34,16 +56,17 @@ struct Sent {
 }
 
 impl Wallet {
-    /// Takes in records that authorities keep of this wallet, of as many as answered together:
-    /// those that are genuine and that the book does not have.
+    /// Takes in the records of authorities that the wallet does not have.
     ///
     /// # Errors
     /// When they could not be stored.
-    pub fn take_records(&mut self, records: Vec<WalletRecord>) -> Result<Regained, WalletError> {
-        let records = self.genuine(records);
+    pub(super) fn take_records(
+        &mut self,
+        records: GenuineRecords,
+    ) -> Result<Regained, WalletError> {
         let (mut sent, mut receipts, mut certificates) = (Vec::new(), Vec::new(), BTreeMap::new());
         let now = unix_ms();
-        for (name, WalletRecord { content, note }) in records {
+        for (name, WalletRecord { content, note }) in records.0 {
             match content {
                 RecordContent::Sent(transaction) => {
                     collect_certificates(&transaction.spent_coins(), &mut certificates);
@@ -62,7 +85,7 @@ impl Wallet {
         receipts.sort_by_key(|(at_ms, receipt)| (*at_ms, receipt.coins[0].id));
         // One authority that has a receipt is no quorum: they are recorded again.
         for (at_ms, mut receipt) in receipts {
-            receipt.coins.retain(|coin| !self.state.knows(&coin.id));
+            self.leave_unknown(&mut receipt.coins)?;
             if self.check_counted(&receipt.coins).is_err() {
                 regained.uncounted.push(receipt.coins[0].id.tx);
                 continue;
@@ -75,7 +98,7 @@ impl Wallet {
         // Where two took one coin, the one that is known to be final comes first.
         sent.sort_by_key(|one| (!certificates.contains_key(&one.id), one.note.at_ms, one.id));
         for one in sent {
-            if self.state.payment(one.id).is_none() {
+            if self.find(one.id)?.is_none() {
                 self.take_sent(one, &mut regained)?;
             }
         }
@@ -83,22 +106,26 @@ impl Wallet {
         Ok(regained)
     }
 
-    /// Records that prove themselves, one of each name: with a note that this wallet wrote, if any
-    /// has one.
-    fn genuine(&self, records: Vec<WalletRecord>) -> BTreeMap<RecordName, WalletRecord> {
-        let mut genuine: BTreeMap<RecordName, WalletRecord> = BTreeMap::new();
+    /// Adds those of some records that prove themselves.
+    pub(super) fn add_genuine(&self, records: Vec<WalletRecord>, to: &mut GenuineRecords) {
+        let genuine = &mut to.0;
         for record in records {
             let Some(name) = record.name(&self.network) else { continue };
-            let is_better = |known: &WalletRecord| {
+            let known = genuine.get(&name);
+            let is_better = known.is_none_or(|known| {
                 !self.is_own_note(name, known) && self.is_own_note(name, &record)
-            };
-            if genuine.get(&name).is_none_or(is_better)
-                && record.is_genuine(&self.network, self.owner())
-            {
-                genuine.insert(name, record);
+            });
+            let has_more = known.is_some_and(|known| has_more_coins(&record, known));
+            if !(is_better || has_more) || !record.is_genuine(&self.network, self.owner()) {
+                continue;
             }
+            let united = match genuine.remove(&name) {
+                Some(known) if is_better => unite(record, known),
+                Some(known) => unite(known, record),
+                None => record,
+            };
+            genuine.insert(name, united);
         }
-        genuine
     }
 
     fn is_own_note(&self, name: RecordName, record: &WalletRecord) -> bool {
@@ -119,9 +146,19 @@ impl Wallet {
         receipt
     }
 
+    /// Tells whether a transaction that was sent before fits what is known, in the archive too.
+    fn can_regain(&self, transaction: &Transaction, tx: TxId) -> Result<bool, WalletError> {
+        for coin in transaction.spent_coins() {
+            if self.spender(&coin.id)?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(self.state.can_regain(transaction, tx))
+    }
+
     fn take_sent(&mut self, sent: Sent, regained: &mut Regained) -> Result<(), WalletError> {
         let Sent { id, transaction, note } = sent;
-        if !self.state.can_regain(&transaction, id) {
+        if !self.can_regain(&transaction, id)? {
             regained.conflicting.push(id);
             return Ok(());
         }
@@ -176,6 +213,7 @@ impl Wallet {
         answers: &[(ReplicaId, Vec<CoinStatus>)],
     ) -> Result<(), WalletError> {
         let (mut free, mut taken, mut frozen) = (Vec::new(), Vec::new(), Vec::new());
+        let mut spent = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
             let states: Vec<_> = answers
                 .iter()
@@ -183,16 +221,33 @@ impl Wallet {
                 .collect();
             match CoinStatus::agreed(&self.network, self.owner(), *input, &states) {
                 Some(CoinStatus::Free) => free.push(*input),
+                Some(CoinStatus::Locked { tx, .. }) if self.is_spent_by(tx, &states)? => {
+                    spent.push((*input, tx));
+                }
                 Some(CoinStatus::Locked { tx, .. }) => taken.push((*input, tx)),
                 Some(CoinStatus::Frozen) => frozen.push(*input),
                 None => {}
             }
         }
         self.note_release(frozen)?;
+        if !spent.is_empty() {
+            self.write(Record::Spent { coins: spent, at_ms: unix_ms() })?;
+        }
         if free.is_empty() && taken.is_empty() {
             return Ok(());
         }
         self.write(Record::Asked { free, taken, at_ms: unix_ms() })
+    }
+
+    /// Tells whether a payment that nobody recorded spent a coin: a quorum is locked for it, so
+    /// that the quorum had its record before, and was asked to remove it.
+    fn is_spent_by(
+        &self,
+        tx: TxId,
+        states: &[(ReplicaId, &CoinStatus)],
+    ) -> Result<bool, WalletError> {
+        let is_taken = CoinStatus::taken_by_quorum(&self.network, states) == Some(tx);
+        Ok(is_taken && self.find(tx)?.is_none())
     }
 
     /// Tells whether an authority shows a transaction of this key that takes the coin.
@@ -228,6 +283,29 @@ impl Wallet {
         }
         self.write(Record::Stored(receipts))
     }
+}
+
+/// Tells whether a record of coins that came in has some that another one of its name lacks: a
+/// receipt may have come in twice, with a part of its coins at first.
+fn has_more_coins(record: &WalletRecord, known: &WalletRecord) -> bool {
+    match (&record.content, &known.content) {
+        (RecordContent::Received(coins), RecordContent::Received(known)) => {
+            coins.iter().any(|coin| known.iter().all(|one| one.id != coin.id))
+        }
+        _ => false,
+    }
+}
+
+/// A record with the coins of another one of its name, too.
+fn unite(mut record: WalletRecord, other: WalletRecord) -> WalletRecord {
+    if let (RecordContent::Received(coins), RecordContent::Received(others)) =
+        (&mut record.content, other.content)
+    {
+        coins.extend(others);
+        coins.sort_by_key(|coin| coin.id);
+        coins.dedup_by_key(|coin| coin.id);
+    }
+    record
 }
 
 fn collect_certificates(coins: &[Coin], certificates: &mut BTreeMap<TxId, TxCertificate>) {

@@ -13,11 +13,12 @@
 
 use super::held::{Held, Hold, Release};
 use super::record::Record;
+use super::regain::GenuineRecords;
 use super::{Order, Payment, PaymentState, Purpose, Wallet, WalletError};
 use quorate_ledger::payments::STEP_BYTES_MAX;
 use quorate_node::unix_ms;
 use quorate_payments::release::{Decision, Freeze, ReleaseStep, Standing};
-use quorate_payments::{Coin, CoreKind, OutputId, RecordContent, Transaction, TxId, WalletRecord};
+use quorate_payments::{Coin, CoreKind, OutputId, Transaction, TxId};
 use quorate_types::Weights;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -236,16 +237,10 @@ impl Wallet {
         self.state.payment(tx).is_none().then_some(tx)
     }
 
-    /// Takes in those of the missing transactions that are among an authority's records.
-    pub(super) fn take_missing(&mut self, records: Vec<WalletRecord>) -> Result<(), WalletError> {
-        let missing = self.missing();
-        let is_missing = |record: &WalletRecord| {
-            let name = record.name(&self.network);
-            matches!(record.content, RecordContent::Sent(_))
-                && name.is_some_and(|name| missing.contains(&name.tx))
-        };
-        let found = records.into_iter().filter(is_missing).collect();
-        self.take_records(found).map(drop)
+    /// Takes in those of the missing transactions that are among the authorities' records.
+    pub(super) fn take_missing(&mut self, mut records: GenuineRecords) -> Result<(), WalletError> {
+        records.leave_sent(&self.missing());
+        self.take_records(records).map(drop)
     }
 
     /// Step that shows the committee that a payment is final, with the coins that it took; `None`

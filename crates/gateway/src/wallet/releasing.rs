@@ -171,7 +171,7 @@ impl PaymentService {
                 tracing::warn!(%error, payment = %lost, "a release is not decided yet");
             }
         }
-        self.with_blocking(move |wallet| wallet.payment(lost).cloned()).await
+        self.with_blocking(move |wallet| wallet.payment(lost)).await
     }
 
     /// Ends the release that somebody began of a payment's coins, by its certificate. `false`
@@ -294,8 +294,7 @@ impl PaymentService {
     async fn take_back(self: &Arc<Self>, deadline: Instant) -> Result<(), WalletError> {
         self.with_blocking(Wallet::begin_refunds).await?;
         if !self.with_blocking(|wallet| wallet.missing()).await.is_empty() {
-            let answers = self.gather(deadline, Self::records_of).await;
-            let records = answers.into_said().flatten().collect();
+            let (_, records) = self.gather_records(deadline).await;
             self.with_blocking(move |wallet| wallet.take_missing(records)).await?;
         }
         let due = self.with_blocking(|wallet| wallet.unfinished_due()).await;

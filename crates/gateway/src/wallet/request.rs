@@ -41,7 +41,7 @@ impl FromStr for RequestId {
 }
 
 /// A request for payment to this wallet. Times are in milliseconds since the Unix epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Request {
     /// Its name, which is its reference in the payer's memo.
     pub id: RequestId,
@@ -69,7 +69,7 @@ pub struct RequestTerms {
 }
 
 /// Payment of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct RequestPayment {
     /// Transaction that paid it.
     pub tx: TxId,

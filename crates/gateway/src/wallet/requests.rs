@@ -125,7 +125,8 @@ impl Wallet {
         if state != RequestState::Open {
             return Err(WalletError::NotOpen { id, state });
         }
-        let found = self.fresh(receipt).map(|coin| u128::from(coin.output.value)).sum();
+        let fresh = self.fresh(receipt)?;
+        let found = fresh.iter().map(|coin| u128::from(coin.output.value)).sum();
         if found < u128::from(needed) {
             return Err(WalletError::PaysTooLittle { id, needed, found });
         }

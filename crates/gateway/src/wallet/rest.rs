@@ -169,7 +169,7 @@ async fn history(
     let mut parameters = Parameters::of(&uri)?;
     let part = Part::of(&mut parameters)?;
     parameters.finish()?;
-    let lines = shared.service.with_blocking(|wallet| wallet.history()).await;
+    let lines = shared.service.with_blocking(|wallet| wallet.history()).await?;
     Ok(Json(part.cut(lines)).into_response())
 }
 
@@ -225,6 +225,7 @@ impl From<WalletError> for Failure {
             | WalletError::Io { .. }
             | WalletError::Stopped { .. }
             | WalletError::Damaged { .. }
+            | WalletError::Archive { .. }
             | WalletError::Content { .. }
             | WalletError::OtherOwner { .. }
             | WalletError::OtherNetwork { .. } => StatusCode::INTERNAL_SERVER_ERROR,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 
 /// A wallet with its connections to the authorities. Shared; to be used inside a tokio runtime.
 pub struct PaymentService {
@@ -168,10 +168,13 @@ impl PaymentService {
         timeout: Duration,
     ) -> Result<Payment, WalletError> {
         self.recover(timeout).await?;
-        let begin = move |wallet: &mut Wallet| {
-            wallet.begin_for(&order, key.as_deref(), by.as_ref()).cloned()
-        };
+        let begin =
+            move |wallet: &mut Wallet| wallet.begin_for(&order, key.as_deref(), by.as_ref());
         let payment = self.with_blocking(begin).await?;
+        // It keeps no payment waiting: what is not removed when that ends is the next time.
+        let mut removing = JoinSet::new();
+        let service = Arc::clone(self);
+        removing.spawn(async move { service.remove_records(timeout).await });
         let (payment, stored) =
             tokio::join!(self.finish(payment.id, timeout), self.store_receipts(timeout));
         if let Err(error) = stored {
@@ -195,7 +198,7 @@ impl PaymentService {
             let _ = tokio::time::timeout(timeout, end.changed()).await;
         }
         let look = move |wallet: &mut Wallet| {
-            let payment = wallet.payment(tx)?.clone();
+            let payment = wallet.payment(tx)?;
             // Not known here, and perhaps known: the disk failed.
             if payment.state == PaymentState::Begun {
                 wallet.check_usable()?;
@@ -221,7 +224,7 @@ impl PaymentService {
             return Ok(Some(end.clone()));
         }
         // Looked up under the lock: else one that just ended would be sent again.
-        let payment = self.wallet.lock().payment(tx)?.clone();
+        let payment = self.wallet.lock().payment(tx)?;
         if payment.state != PaymentState::Begun {
             return Ok(None);
         }

@@ -3,8 +3,12 @@
 //! A [`WalletState`] is made from [`Record`]s alone, whether they were just written or are read
 //! again: so a wallet that was killed and one that went on are the same.
 
+mod folding;
 mod releases;
 
+pub(super) use folding::Newest;
+
+use super::archive::ArchivePoint;
 use super::held::{Held, Hold};
 use super::notes::ReceivedNote;
 use super::payment::{Entry, Incoming, Order, Payment, PaymentState};
@@ -29,7 +33,7 @@ struct Begin {
     is_regained: bool,
 }
 
-/// Coins, payments and their order.
+/// Coins, payments and their order. Of what is in the archive it knows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WalletState {
     pub(super) owner: Option<IdentityKey>,
@@ -38,8 +42,11 @@ pub(super) struct WalletState {
     /// Outputs that this wallet spent, which are never taken in again, by the payment that spent
     /// them.
     spent: BTreeMap<OutputId, TxId>,
-    pub(super) entries: Vec<Entry>,
-    payments: BTreeMap<TxId, usize>,
+    /// Lines of the history that are not in the archive, by their numbers.
+    pub(super) entries: BTreeMap<u64, Entry>,
+    /// Number of the next line.
+    line_next: u64,
+    payments: BTreeMap<TxId, u64>,
     keys: BTreeMap<String, TxId>,
     requests: Vec<Request>,
     request_ids: BTreeMap<RequestId, usize>,
@@ -54,6 +61,10 @@ pub(super) struct WalletState {
     doubtful: BTreeSet<TxId>,
     /// Transactions whose receipts no quorum has recorded yet.
     pub(super) unstored: BTreeSet<TxId>,
+    /// Archive that the book goes on from, if it was folded.
+    pub(super) archive: Option<ArchivePoint>,
+    /// Length of the archive whose records each authority removed.
+    pub(super) removed: BTreeMap<IdentityKey, u64>,
 }
 
 impl WalletState {
@@ -96,11 +107,19 @@ impl WalletState {
             Record::Cancelled { id, at_ms } => return self.cancel(id, at_ms),
             Record::ReleaseAsked { coins, .. } => return self.ask_release(&coins),
             Record::ReleaseDecided { decided, .. } => return self.decide(&decided),
+            Record::Folded(folded) => return self.unfold(folded),
+            Record::Coin(held) => drop(self.coins.insert(held.coin.id, held)),
+            Record::Line(line) => return self.keep(line),
+            Record::Request(request) => return self.keep_request(request),
+            Record::Spent { coins, .. } => self.lose(coins),
+            Record::Removed { authority, archive_bytes } => {
+                self.removed.insert(authority, archive_bytes);
+            }
         }
         Ok(())
     }
 
-    /// Tells whether a coin is or was here.
+    /// Tells whether a coin is or was here, as far as the book knows.
     pub(super) fn knows(&self, id: &OutputId) -> bool {
         self.coins.contains_key(id) || self.spent.contains_key(id)
     }
@@ -126,7 +145,7 @@ impl WalletState {
 
     /// Note for the record of coins that came in.
     pub(super) fn received_note(&self, tx: TxId) -> ReceivedNote {
-        let incoming = self.entries.iter().find_map(|entry| match entry {
+        let incoming = self.entries.values().find_map(|entry| match entry {
             Entry::Incoming(incoming) if incoming.tx == tx => Some(incoming),
             _ => None,
         });
@@ -140,7 +159,7 @@ impl WalletState {
         let is_refund = matches!(transaction.source, Source::Refund(_));
         let is_open = |input: &OutputId| match self.coins.get(input) {
             Some(held) => is_refund || held.yields_to(tx),
-            None => !self.spent.contains_key(input),
+            None => self.spent.get(input).is_none_or(|spender| *spender == tx),
         };
         match transaction.source {
             Source::Spend(_) | Source::Refund(_) => transaction.locks().iter().all(is_open),
@@ -149,7 +168,7 @@ impl WalletState {
     }
 
     pub(super) fn payment(&self, tx: TxId) -> Option<&Payment> {
-        match &self.entries[*self.payments.get(&tx)?] {
+        match &self.entries[self.payments.get(&tx)?] {
             Entry::Payment(payment) => Some(payment),
             Entry::Incoming(_) => None,
         }
@@ -160,7 +179,7 @@ impl WalletState {
     }
 
     pub(super) fn payments(&self) -> impl Iterator<Item = &Payment> {
-        self.entries.iter().filter_map(|entry| match entry {
+        self.entries.values().filter_map(|entry| match entry {
             Entry::Payment(payment) => Some(&**payment),
             Entry::Incoming(_) => None,
         })
@@ -182,9 +201,17 @@ impl WalletState {
         if first.origin != Origin::Genesis {
             self.unstored.insert(incoming.tx);
         }
-        self.entries.push(Entry::Incoming(incoming));
+        self.enter(Entry::Incoming(incoming));
         let hold = if self.is_restored { Hold::Unasked } else { Hold::Free };
         self.add(receipt.coins, hold);
+    }
+
+    /// Adds a line to the history.
+    fn enter(&mut self, entry: Entry) -> u64 {
+        let number = self.line_next;
+        self.line_next += 1;
+        self.entries.insert(number, entry);
+        number
     }
 
     /// Notes that a request is paid, by coins of which all are new here (★).
@@ -264,6 +291,8 @@ impl WalletState {
             self.serial_next = self.serial_next.max(serial.saturating_add(1));
         } else {
             if is_regained {
+                // What a quorum was locked for had a record after all.
+                self.spent.retain(|_, spender| *spender != tx);
                 self.add(transaction.spent_coins(), Hold::Unasked);
             }
             for input in transaction.locks() {
@@ -281,18 +310,18 @@ impl WalletState {
         if let Some(key) = &key {
             self.keys.insert(key.clone(), tx);
         }
-        self.payments.insert(tx, self.entries.len());
         let state = PaymentState::Begun;
         let transaction = Arc::new(transaction);
         let payment = Payment { id: tx, order, key, by, transaction, begun_ms: at_ms, state };
-        self.entries.push(Entry::Payment(Box::new(payment)));
+        let number = self.enter(Entry::Payment(Box::new(payment)));
+        self.payments.insert(tx, number);
         Ok(())
     }
 
     fn end(&mut self, tx: TxId, outcome: PaymentOutcome, at_ms: u64) -> Result<(), &'static str> {
         let network = self.network.ok_or("it has a payment before its network")?;
         let at = *self.payments.get(&tx).ok_or("a payment ends that did not begin")?;
-        let Entry::Payment(payment) = &mut self.entries[at] else {
+        let Some(Entry::Payment(payment)) = self.entries.get_mut(&at) else {
             return Err("a payment ends that did not begin");
         };
         if payment.state != PaymentState::Begun {

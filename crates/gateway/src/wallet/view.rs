@@ -80,7 +80,7 @@ impl Wallet {
     /// A payment of this wallet's in plain fields.
     #[must_use]
     pub fn view(&self, payment: &Payment) -> PaymentView {
-        let receipt = self.receipt(payment.id).map(|receipt| {
+        let receipt = self.receipt(payment).map(|receipt| {
             PaymentReceipt::new(&self.network, &receipt).expect("the payee's part of a payment")
         });
         let (reason, evidence) = match &payment.state {

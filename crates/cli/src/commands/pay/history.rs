@@ -1,6 +1,6 @@
 //! `quorate pay balance`, `history` and `export`: what a wallet has and did.
 
-use super::place::{Place, printable};
+use super::place::{Place, explain, printable};
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
@@ -94,7 +94,7 @@ pub(super) fn describe_balance(wallet: &Wallet) -> Vec<String> {
 
 impl History {
     pub(super) fn run(&self) -> CommandResult {
-        let lines = self.place.open()?.history();
+        let lines = self.place.open()?.history().map_err(explain)?;
         if self.json {
             output::json(&lines);
         } else {
@@ -130,7 +130,7 @@ fn short(name: &str) -> String {
 
 impl Export {
     pub(super) fn run(&self) -> CommandResult {
-        let table = self.place.open()?.to_csv();
+        let table = self.place.open()?.to_csv().map_err(explain)?;
         let Some(path) = &self.csv else {
             output::text(&table);
             return Ok(());

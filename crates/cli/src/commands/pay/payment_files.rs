@@ -115,8 +115,9 @@ impl Receipt {
             ReceiptCommand::Write { payment, output, place } => {
                 let payment = Digest::from_hex(payment).map(TxId).map_err(Failure::usage)?;
                 let wallet = place.open()?;
-                let state = wallet.payment(payment).map_err(explain)?.state.name();
-                let receipt = wallet.receipt(payment).ok_or_else(|| {
+                let payment = wallet.payment(payment).map_err(explain)?;
+                let receipt = wallet.receipt(&payment).ok_or_else(|| {
+                    let state = payment.state.name();
                     Failure::run(format!("the payment is {state}: there is no receipt for it"))
                 })?;
                 let paper =

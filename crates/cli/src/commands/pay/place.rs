@@ -224,6 +224,7 @@ pub(super) fn explain(error: WalletError) -> Failure {
         WalletError::Io { .. }
         | WalletError::Stopped { .. }
         | WalletError::Damaged { .. }
+        | WalletError::Archive { .. }
         | WalletError::Behind { .. } => Failure::Disk(error.to_string()),
         WalletError::InUse { .. }
         | WalletError::TooFewAuthorities { .. }

@@ -102,7 +102,7 @@ impl Restore {
             let service = self.online.connect(wallet)?;
             let within = self.online.within();
             let recovery = service.recover(within).await.map_err(explain)?;
-            service.store_receipts(within).await.map_err(explain)?;
+            service.tend_records(within).await.map_err(explain)?;
             follow_releases(&service, within).await;
             let look = |wallet: &mut Wallet| (wallet.balance(), describe_balance(wallet));
             Ok((recovery, service.with(look)))

@@ -202,10 +202,10 @@ impl Retry {
         warn_of_trouble(&service);
         // Of a wallet that was made again: what it still has to ask for.
         service.recover(within).await.map_err(explain)?;
-        service.store_receipts(within).await.map_err(explain)?;
+        service.tend_records(within).await.map_err(explain)?;
         follow_releases(&service, within).await;
         let view = |wallet: &mut Wallet| -> Result<Vec<PaymentView>, Failure> {
-            let view = |id: &TxId| wallet.payment(*id).map(|payment| wallet.view(payment));
+            let view = |id: &TxId| wallet.payment(*id).map(|payment| wallet.view(&payment));
             settled.iter().map(view).collect::<Result<_, _>>().map_err(explain)
         };
         service.with(view)

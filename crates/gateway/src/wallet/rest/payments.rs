@@ -73,7 +73,7 @@ pub(super) async fn payment(
         let payment = wallet.payment(TxId(id))?;
         // What is another's is as if it were not there.
         let is_shown = asker.sees(payment.by.as_deref());
-        if is_shown { Ok(wallet.view(payment)) } else { Err(WalletError::NoPayment(TxId(id))) }
+        if is_shown { Ok(wallet.view(&payment)) } else { Err(WalletError::NoPayment(TxId(id))) }
     };
     Ok(Json(shared.service.with_blocking(look).await?).into_response())
 }

@@ -69,8 +69,8 @@ fn record(shared: &Shared, received: &Received) {
         return;
     }
     tokio::spawn(async move {
-        if let Err(error) = service.store_receipts(timeout).await {
-            tracing::warn!(%error, "receipts were not recorded with the authorities");
+        if let Err(error) = service.tend_records(timeout).await {
+            tracing::warn!(%error, "the records at the authorities are not up to date");
         }
     });
 }

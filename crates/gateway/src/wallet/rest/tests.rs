@@ -262,7 +262,11 @@ async fn what_is_wrong_is_said() {
     let unknown = format!("/v1/payments/{}", "7".repeat(64));
     assert_eq!(shop.get(&unknown).await.0, StatusCode::NOT_FOUND);
     assert_eq!(shop.get("/v1/history?limit=0").await.0, StatusCode::BAD_REQUEST);
-    assert_eq!(shop.service.with(|wallet| wallet.history().len()), 1, "nothing was begun");
+    assert_eq!(
+        shop.service.with(|wallet| wallet.history().expect("read").len()),
+        1,
+        "nothing was begun"
+    );
 }
 
 /// Each route with each token: what it may not do is refused before anything else is looked at.
@@ -370,7 +374,11 @@ async fn a_request_is_paid_by_whoever_brings_its_receipt() {
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(refused["error"].as_str().expect("a reason").contains("pays no request"));
     assert_eq!(bob.post("/v1/receipts?check_only=true", other.clone()).await.0, StatusCode::OK);
-    assert_eq!(bob.service.with(|wallet| wallet.history().len()), 0, "nothing was stored");
+    assert_eq!(
+        bob.service.with(|wallet| wallet.history().expect("read").len()),
+        0,
+        "nothing was stored"
+    );
     let taken = bob.ask_as("till-1", Method::POST, "/v1/receipts", other).await.1;
     assert_eq!((&taken["added"], &taken["request"]), (&json!(1), &Value::Null));
 

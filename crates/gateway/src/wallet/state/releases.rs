@@ -28,8 +28,8 @@ impl WalletState {
     }
 
     fn resume(&mut self, tx: TxId) {
-        let Some(Entry::Payment(payment)) = self.payments.get(&tx).map(|at| &mut self.entries[*at])
-        else {
+        let at = self.payments.get(&tx);
+        let Some(Entry::Payment(payment)) = at.and_then(|at| self.entries.get_mut(at)) else {
             return;
         };
         if !is_lost(payment) {

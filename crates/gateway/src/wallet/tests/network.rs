@@ -268,6 +268,8 @@ pub(crate) struct Local {
     /// Changes that the authorities know of.
     changes: Mutex<Vec<Change>>,
     committee: Mutex<Committee>,
+    /// True while no authority removes records.
+    refuses_removals: Mutex<bool>,
 }
 
 impl Local {
@@ -288,6 +290,7 @@ impl Local {
             asker: Mutex::new(key(1)),
             changes: Mutex::default(),
             committee: Mutex::default(),
+            refuses_removals: Mutex::default(),
         })
     }
 
@@ -321,6 +324,23 @@ impl Local {
     /// Has this authority lie to wallets.
     pub(crate) fn lie(&self, authority: usize, lie: Lie) {
         self.hosts.lock()[authority].lie = Some(lie);
+    }
+
+    /// Has all authorities leave requests to remove records unanswered, or not any more.
+    pub(crate) fn refuse_removals(&self, refuses: bool) {
+        *self.refuses_removals.lock() = refuses;
+    }
+
+    /// Removes records at one authority.
+    pub(crate) fn remove_at(&self, authority: usize, owner: IdentityKey, names: &[RecordName]) {
+        let request = WalletRequest::Remove(names.to_vec());
+        assert_eq!(self.hosts.lock()[authority].reply(owner, request), WalletReply::Done);
+    }
+
+    /// Number of a key's records at each authority.
+    pub(crate) fn records(&self, owner: IdentityKey) -> Vec<usize> {
+        let of = |host: &Host| host.records.keys().filter(|(key, _)| *key == owner).count();
+        self.hosts.lock().iter().map(of).collect()
     }
 
     /// Number of authorities that were shown two transactions over one coin.
@@ -405,7 +425,9 @@ impl Authorities for Local {
     }
 
     fn ask(&self, to: ReplicaId, request: WalletRequest) -> PendingReply<'_> {
-        if self.silent.lock().contains(&to.0) {
+        let is_refused =
+            matches!(request, WalletRequest::Remove(_)) && *self.refuses_removals.lock();
+        if is_refused || self.silent.lock().contains(&to.0) {
             return Box::pin(std::future::pending());
         }
         if let WalletRequest::Changes { after } = request {

@@ -134,7 +134,7 @@ async fn a_coin_that_neither_payment_can_have_comes_back_and_can_be_spent() {
     assert_eq!(released[0].standing.decision, Some(Decision::Refund));
     is_whole(&service);
     assert_eq!((name_of(&service, lost), split.place.refunds().len()), ("refunded", 1));
-    let last = service.with(|wallet| wallet.history().pop().expect("a line"));
+    let last = service.with(|wallet| wallet.history().expect("read").pop().expect("a line"));
     assert_eq!(
         (last.kind, last.value, last.direction, last.state),
         ("refund", 100, "self", "certified")
@@ -298,7 +298,8 @@ async fn a_wallet_made_again_from_its_key_goes_on_from_what_others_know() {
         let wallet = split.place.open_at(&path, ANNE).expect("a wallet");
         let service = split.place.with_committee(wallet);
         release(&service, None).await;
-        let (balance, history) = service.with(|wallet| (wallet.balance(), wallet.history()));
+        let (balance, history) =
+            service.with(|wallet| (wallet.balance(), wallet.history().expect("read")));
         let is_paid = |line: &&HistoryLine| line.kind == "pay" && line.state == "certified";
         let paid: u64 = history.iter().filter(is_paid).map(|line| line.value).sum();
         let free = 100 - u128::from(paid);

@@ -2,34 +2,44 @@
 
 use super::network::Lie;
 use super::*;
+use crate::wallet::regain::GenuineRecords;
 use crate::wallet::{Backup, Recovery};
 use quorate_crypto::hash;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
-use quorate_payments::{CoinStatus, Memo};
+use quorate_payments::{
+    Coin, CoinStatus, Memo, PaymentOutcome, RecordContent, Transaction, WalletRecord,
+};
 use quorate_types::ReplicaId;
 
 impl Place {
-    fn service(&self, wallet: Wallet) -> Arc<PaymentService> {
+    pub(super) fn service(&self, wallet: Wallet) -> Arc<PaymentService> {
         PaymentService::new(wallet, Arc::clone(&self.authorities) as _, None)
     }
 
     /// Pays by way of a service, as wallets do, and gives the wallet back.
-    async fn paid(&self, owner: u8, order: Order, key: &str) -> Payment {
+    pub(super) async fn paid(&self, owner: u8, order: Order, key: &str) -> Payment {
         let service = self.service(self.open(owner));
         let payment = service.pay(order, Some(key.to_owned()), SHORT).await.expect("begun");
         self.release(service).await;
         payment
     }
 
-    /// Waits until nothing of a service holds its wallet's book.
-    async fn release(&self, service: Arc<PaymentService>) {
+    /// Waits until nothing of a service holds its wallet's book, or a payment that is not finished
+    /// alone does.
+    pub(super) async fn release(&self, service: Arc<PaymentService>) {
+        let held = Arc::downgrade(&service);
         drop(service);
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        for _ in 0..200 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if held.strong_count() == 0 {
+                return;
+            }
+        }
     }
 
     /// Makes a wallet again from its key and the authorities, in a folder of its own: the task of
     /// an unfinished payment holds the old one.
-    fn restored(&self, name: &str, backup: Option<&Backup>) -> Arc<PaymentService> {
+    pub(super) fn restored(&self, name: &str, backup: Option<&Backup>) -> Arc<PaymentService> {
         let path = self.folder.path().join(name);
         Wallet::restore(&path, &secret(ANNE), backup).expect("made");
         self.service(self.open_at(&path, ANNE).expect("a wallet"))
@@ -42,7 +52,7 @@ async fn half_paid() -> (Place, Payment) {
     let place = Place::new(&[(ANNE, 100), (ANNE, 40), (BOB, 7)]);
     drop((place.create(ANNE), place.create(BOB)));
     let gift = place.paid(BOB, pay(ANNE, 7), "gift").await;
-    let receipt = place.open(BOB).receipt(gift.id).expect("certified");
+    let receipt = place.open(BOB).receipt(&gift).expect("certified");
     place.open(ANNE).receive(&receipt).expect("taken");
     let with_memo = Order { memo: Some("invoice 7".into()), ..pay(BOB, 30) };
     assert_eq!(place.paid(ANNE, with_memo, "one").await.state.name(), "certified");
@@ -58,7 +68,8 @@ async fn recover(service: &Arc<PaymentService>) -> Recovery {
 }
 
 fn check_whole(place: &Place, service: &Arc<PaymentService>, half: TxId) {
-    let (balance, lines) = service.with(|wallet| (wallet.balance(), wallet.history()));
+    let (balance, lines) =
+        service.with(|wallet| (wallet.balance(), wallet.history().expect("read")));
     assert_eq!(balance.free, 100 + 40 + 7 - 30 - 75, "{balance:?}");
     assert_eq!((balance.reserved, balance.unasked, balance.stuck), (0, 0, 0));
     let keys: BTreeSet<_> = lines.iter().filter_map(|line| line.key.as_deref()).collect();
@@ -100,7 +111,7 @@ async fn an_old_backup_learns_what_came_after_it() {
     assert_eq!(recover(&service).await.regained.payments, 1);
     service.with(|wallet| {
         assert_eq!(free(wallet), 110);
-        let keys = wallet.history().into_iter().filter_map(|line| line.key);
+        let keys = wallet.history().expect("read").into_iter().filter_map(|line| line.key);
         assert_eq!(keys.collect::<Vec<_>>(), ["before", "after"]);
     });
     let refused = Wallet::restore(&place.path(BOB), &secret(BOB), Some(&backup));
@@ -172,7 +183,7 @@ async fn requests_wait_for_the_records() {
     let request = service.with(|wallet| wallet.request(7, Some("cup".into()), TIMEOUT, None));
     let request = request.expect("made");
     let text = Memo::sign(&place.network, &secret(BOB), gift.id, request.text());
-    let old = place.open(BOB).receipt(gift.id).expect("certified");
+    let old = place.open(BOB).receipt(&gift).expect("certified");
     let old = PayReceipt { memo: Some(text), ..old };
     let brought = service.with(|wallet| wallet.receive_for_request(&old).map(drop));
     assert!(matches!(brought, Err(WalletError::TooFewAuthorities { .. })), "{brought:?}");
@@ -186,7 +197,7 @@ async fn restoring_from_a_backup_twice_loses_nothing() {
     drop((place.create(ANNE), place.create(BOB)));
     let backup = place.open(ANNE).backup(None).expect("made");
     let gift = place.paid(BOB, pay(ANNE, 7), "gift").await;
-    let receipt = place.open(BOB).receipt(gift.id).expect("certified");
+    let receipt = place.open(BOB).receipt(&gift).expect("certified");
     place.open(ANNE).receive(&receipt).expect("taken");
     let kept = Wallet::restore(&place.path(ANNE), &secret(ANNE), Some(&backup)).expect("made");
     assert!(kept.is_some_and(|kept| kept.exists()));
@@ -252,7 +263,7 @@ async fn what_comes_in_after_a_restore_is_asked_for() {
     };
     let mut issuer = place.create(ISSUER);
     let issued = place.apply(&mut issuer, &order(Purpose::Issue { payee: key(ANNE), value: 9 }));
-    let receipt = issuer.receipt(issued.expect("issued").id).expect("certified");
+    let receipt = issuer.receipt(&issued.expect("issued")).expect("certified");
     assert!(bob.receive(&receipt).is_err());
     service.with(|wallet| {
         wallet.receive(&receipt).expect("taken");
@@ -322,4 +333,27 @@ fn a_lost_book_is_not_made_anew_for_its_key() {
     ] {
         assert!(matches!(made, Err(WalletError::Lost { .. })), "{made:?}");
     }
+}
+
+/// A receipt of which authorities recorded different coins comes back with all of them.
+#[test]
+fn coins_of_one_receipt_are_united_over_answers() {
+    let place = Place::new(&[]);
+    let outputs = [20, 30].map(|value| Output { owner: key(ANNE), value }).to_vec();
+    let transaction = Transaction::issue(&place.network, &secret(ISSUER), 7, outputs);
+    let transaction = Arc::new(transaction);
+    let outcome = place.authorities.outcome(&transaction).expect("an outcome");
+    let PaymentOutcome::Certified(certificate) = outcome else { panic!("{outcome:?}") };
+    let coins = transaction.coins(place.network.id(), &certificate);
+    let record = |coins: &[Coin]| WalletRecord {
+        content: RecordContent::Received(coins.to_vec()),
+        note: Vec::new(),
+    };
+    Wallet::restore(&place.path(ANNE), &secret(ANNE), None).expect("made");
+    let mut anne = place.open(ANNE);
+    let records = vec![record(&coins[..1]), record(&coins[1..]), record(&coins[..1])];
+    let mut genuine = GenuineRecords::default();
+    anne.add_genuine(records, &mut genuine);
+    assert_eq!(anne.take_records(genuine).expect("stored").receipts, 1);
+    assert_eq!(anne.balance().unasked, 50);
 }
