@@ -121,7 +121,7 @@ pub fn read_network(path: &Path) -> Result<Network, AuthorityConfigError> {
 ///
 /// # Errors
 /// When one of the files cannot be read or is refused.
-pub(super) fn read_network_before(
+pub fn read_network_before(
     path: &Path,
     end: Epoch,
 ) -> Result<Network, AuthorityConfigError> {
