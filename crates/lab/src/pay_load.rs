@@ -59,10 +59,10 @@ pub struct PayLoadPlace {
     pub wallet: IdentityKey,
 }
 
-/// Payments to make.
+/// Rate and length of a load, and how it ends.
 #[derive(Clone, Debug)]
 pub struct LoadPlan {
-    /// Payments a second.
+    /// Payments that are due a second, more than 0.
     pub rate: f64,
     /// Time for which payments are due. Zero: what the folder has is settled and goes back.
     pub duration: Duration,
@@ -79,7 +79,7 @@ pub struct Second {
     pub second: u64,
     /// Payments that were certified in it.
     pub certified: u64,
-    /// Transactions under way.
+    /// Transactions that were begun and have no outcome yet.
     pub under_way: usize,
     /// Payments that are due and could not be begun, for want of coins.
     pub late: u64,
@@ -87,7 +87,7 @@ pub struct Second {
     pub epoch: u64,
     /// Authorities that all payers are connected to.
     pub connected: usize,
-    /// Number of authorities.
+    /// Number of authorities in that epoch.
     pub authorities: usize,
 }
 

@@ -57,7 +57,7 @@ pub enum Finding {
     /// It will never be certified.
     #[error("transaction {tx} was lost: {reason}")]
     Lost {
-        /// The transaction.
+        /// Name of the transaction at fault.
         tx: TxId,
         /// Outcome that the authorities gave it.
         reason: String,
@@ -68,7 +68,7 @@ pub enum Finding {
     /// Two transactions spend one coin.
     #[error("coin {coin} was spent twice: by {first} and by {second}")]
     Twice {
-        /// The coin.
+        /// Coin that it takes as an input.
         coin: OutputId,
         /// Transaction that spent it first.
         first: TxId,
@@ -78,15 +78,15 @@ pub enum Finding {
     /// The coin that it spends was made by no certified transaction of another's to its payer.
     #[error("transaction {tx} spends {coin}, which its payer did not have")]
     Unfounded {
-        /// The transaction.
+        /// Name of the transaction at fault.
         tx: TxId,
-        /// The coin.
+        /// Coin that it takes as an input.
         coin: OutputId,
     },
     /// Its outputs are worth something else than its inputs.
     #[error("transaction {tx} spends {inputs} and pays {outputs}")]
     Unequal {
-        /// The transaction.
+        /// Name of the transaction at fault.
         tx: TxId,
         /// Value of its inputs.
         inputs: u64,
