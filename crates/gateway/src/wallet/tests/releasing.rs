@@ -464,7 +464,7 @@ async fn a_refused_coin_keeps_no_other_waiting() {
         wallet.state.coins.insert(foreign, held);
     };
     service.with(invent);
-    let refused = release_within(&service, None, SHORT).await.expect_err("of one");
+    let refused = release_within(&service, None, TIMEOUT).await.expect_err("of one");
     assert!(matches!(refused, WalletError::Release(OrderingError::Refused(_))), "{refused}");
     assert_eq!(split.standing().decision, Some(Decision::Refund), "the other is decided");
 }
