@@ -19,6 +19,7 @@ mod committee;
 mod config;
 mod epochs;
 mod evidence;
+mod filled;
 mod follower;
 mod locks;
 mod mark;
@@ -40,6 +41,7 @@ pub use epochs::{
     Begun, ClosedReport, PayEpochError, begin, change_beside, close, read_change, report_folder,
     write_change,
 };
+pub use filled::SpentFill;
 pub use follower::ReleaseStatus;
 pub use locks::{Locks, recover};
 use network_files::read_network_before;
