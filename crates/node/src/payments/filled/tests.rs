@@ -1,6 +1,8 @@
 use super::*;
-use crate::payments::recover;
+use crate::payments::authority::open_stopped;
+use crate::payments::{PayTestnet, PayTestnetPlan, recover};
 use quorate_storage::LogConfig;
+use quorate_types::Epoch;
 
 fn sizes(inputs: u64) -> Vec<u64> {
     SpentFill::new(inputs).runs.iter().map(|run| run.end - run.start).collect()
@@ -34,4 +36,15 @@ fn what_is_filled_is_spent_at_a_start() {
         let other = OutputId { index: 1, ..input };
         assert_eq!(locks.spent().get(other), Ok(None));
     }
+}
+
+#[test]
+fn an_authority_starts_over_what_was_filled_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let testnet = PayTestnet::create(&folder.path().join("net"), &PayTestnetPlan::default());
+    let config = AuthorityConfig::load(&testnet.expect("writes").configs[0][0]).expect("loads");
+    let keys = config.load_keys(&mut |_| None).expect("opens");
+    SpentFill::new(70).write_for(&config, &keys).expect("writes");
+    let mut stopped = open_stopped(&config, &keys, Epoch(u64::MAX)).expect("opens");
+    assert_eq!(stopped.locks().spent().len(), 70);
 }
