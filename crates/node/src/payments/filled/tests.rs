@@ -11,7 +11,7 @@ fn sizes(inputs: u64) -> Vec<u64> {
 #[test]
 fn runs_have_the_sizes_that_moves_leave() {
     const MOVE: u64 = HOT_INPUTS as u64;
-    assert_eq!(sizes(0), []);
+    assert!(sizes(0).is_empty());
     assert_eq!(sizes(7), [7]);
     assert_eq!(sizes(4 * MOVE), [4 * MOVE]);
     assert_eq!(sizes(13 * MOVE + 7), [8 * MOVE + 7, 4 * MOVE, MOVE]);
