@@ -1,8 +1,8 @@
 //! What an authority's locks cost: recovering ten million of them, and going on over what was spent
 //! before: `cargo bench -p quorate-node --bench locks [-- LOCKS [SPENT]]`.
 //!
-//! With SPENT, so many inputs are put on disk before anything is locked, in the runs that moves of a
-//! million each leave: a start, look-ups and the rate of locking are measured over them, and the
+//! With SPENT, so many inputs are put on disk before anything is locked, in the runs that moves of
+//! a million each leave: a start, look-ups and the rate of locking are measured over them, and the
 //! rate over none beside it. What is there was written just before, and is in the system's memory
 //! as far as that goes.
 

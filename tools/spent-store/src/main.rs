@@ -3,8 +3,8 @@
 //!
 //! For `cargo bench -p quorate-node --bench locks -- 0 INPUTS` to be held against: names that are
 //! hashes, in the order in which they come, a sync for every 256, until what is due in the
-//! background is done; look-ups of what is absent and present; and inputs locked on top, each looked
-//! up twice before. A start at the end, with the same look-ups.
+//! background is done; look-ups of what is absent and present; and inputs locked on top, each
+//! looked up twice before. A start at the end, with the same look-ups.
 
 use fjall::config::{
     BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
