@@ -27,9 +27,9 @@ pub struct OverSpent {
     pub start_s: f64,
     /// Resident memory after the last load, of all shards together, in MiB.
     pub resident_mb: u64,
-    /// Loads over them.
+    /// Results of the loads over them, in their order.
     pub spent: Vec<Alone>,
-    /// Loads over nothing, each beside the one over them.
+    /// Those of the loads over nothing, each beside the one over them.
     pub none: Vec<Alone>,
 }
 

@@ -40,7 +40,7 @@ impl SpentFill {
         Self { runs: sizes.into_iter().map(numbered).collect() }
     }
 
-    /// Number of runs.
+    /// Number of runs that [`SpentFill::write`] writes.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.runs.len()
