@@ -10,18 +10,21 @@ mod bound;
 mod drive;
 mod place;
 mod prepare;
+mod spent;
 
 pub use bound::{Bound, bound_of};
+pub use spent::{OverSpent, median};
 
 use crate::bench::Latencies;
 use drive::{Load, drive};
-use place::Place;
+use place::{Place, Running};
 use prepare::{Prepared, prepare};
 use quorate_payments::PayScheme;
 use quorate_report::results::LatencyMs;
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use serde::{Deserialize, Serialize};
+use spent::{ROUNDS, measure_over_spent};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,6 +44,8 @@ pub struct PayBenchConfig {
     pub duration: Duration,
     /// Failure that a lock survives.
     pub durability: Durability,
+    /// Inputs spent before, over which one authority is measured too; 0 for no such measurement.
+    pub spent: u64,
 }
 
 /// Reason for which nothing was measured.
@@ -99,6 +104,8 @@ pub struct PayReport {
     pub all_due_tx_s: f64,
     /// Until a quorum had voted, at that rate.
     pub latency_ms: LatencyMs,
+    /// One authority over many spent inputs, where that was asked for.
+    pub over_spent: Option<OverSpent>,
 }
 
 impl PayReport {
@@ -131,12 +138,19 @@ pub fn measure(
     // A little more than the bound allows, so that the load does not run dry.
     let count = (bound.tx_s() * f64::from(config.shards) * (seconds + 1.0) * 1.1) as usize;
     say(&format!("preparing {count} payments"));
-    let (saturating, paced) = prepare(&place, count)?;
+    let rounds = if config.spent > 0 { ROUNDS } else { 0 };
+    let lots = prepare(&place, 2 + rounds, count)?;
+    let ([saturating, paced], rest) = lots.split_first_chunk().expect("at least two lots");
+    // Before anything is locked, so that what it is compared with is as new.
+    let over_spent = match rounds {
+        0 => None,
+        _ => Some(measure_over_spent(config, &place, rest, say)?),
+    };
     say("one authority, on a processor of its own");
-    let alone = one_authority(config, &place, &saturating)?;
+    let alone = one_authority(config, &place, saturating)?;
     say("all authorities");
     let rate = all_rate(config, alone.rate);
-    let all = all_authorities(config, &place, &paced, rate)?;
+    let all = all_authorities(config, &place, paced, rate)?;
     Ok(PayReport {
         scheme,
         authorities: config.authorities,
@@ -149,13 +163,17 @@ pub fn measure(
         all_tx_s: all.0,
         all_due_tx_s: rate,
         latency_ms: all.1,
+        over_spent,
     })
 }
 
-/// Results of one authority.
-struct Alone {
-    rate: f64,
-    cpu_us: f64,
+/// Results of one authority under a load, each shard on one processor.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Alone {
+    /// Transactions a second that it voted for.
+    pub rate: f64,
+    /// Processor time that it took for each, in microseconds.
+    pub cpu_us: f64,
 }
 
 fn one_authority(
@@ -163,7 +181,16 @@ fn one_authority(
     place: &Place,
     payments: &Prepared,
 ) -> Result<Alone, PayBenchError> {
-    let running = place.start(&[ReplicaId(0)], true)?;
+    load_alone(config, place, payments, &place.start(&[ReplicaId(0)], true)?)
+}
+
+/// Feeds the one authority that runs as fast as it answers.
+fn load_alone(
+    config: &PayBenchConfig,
+    place: &Place,
+    payments: &Prepared,
+    running: &Running<'_>,
+) -> Result<Alone, PayBenchError> {
     let before = running.cpu_seconds()?;
     let load = Load { payments, rate: None, duration: config.duration, needed: 1 };
     let outcome = drive(place, &[ReplicaId(0)], &load)?;

@@ -1,14 +1,17 @@
 //! What an authority's locks cost: recovering ten million of them, and going on over what was spent
 //! before: `cargo bench -p quorate-node --bench locks [-- LOCKS [SPENT]]`.
 //!
-//! With SPENT, so many inputs are put on disk at once before anything is locked: a start, look-ups
-//! and the rate of locking are measured over them, and the rate over none beside it. What is there
-//! was written just before, and is in the system's memory as far as that goes.
+//! With SPENT, so many inputs are put on disk before anything is locked, in the runs that moves of
+//! a million each leave: a start, look-ups and the rate of locking are measured over them, and the
+//! rate over none beside it. What is there was written just before, and is in the system's memory
+//! as far as that goes.
 
 use quorate_crypto::{IdentityKey, Signature, hash};
-use quorate_node::payments::{Locks, recover};
+use quorate_node::payments::{Locks, SpentFill, recover};
 use quorate_payments::{Core, CoreKind, Lock, LockStatus, OutputId, TxId};
-use quorate_storage::{LogConfig, Owner, RUN_KEY_BYTES, RUN_VALUE_BYTES, RealDisk, RunItem, Runs};
+use quorate_storage::{LogConfig, Owner};
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt;
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
@@ -23,57 +26,57 @@ const LOOKUPS: u64 = 1_000_000;
 /// Locks from which a rate is taken.
 const RATED: u64 = 1_500_000;
 
+/// Loads over each, in turn.
+const ROUNDS: usize = 5;
+
 fn main() {
     let mut numbers = std::env::args().filter_map(|argument| argument.parse::<u64>().ok());
     let locks = numbers.next().unwrap_or(10_000_000);
     let spent = numbers.next().unwrap_or(0);
-    println!("{locks} locks of one input, over nothing:");
-    measure(locks, 0);
+    if locks > 0 {
+        println!("{locks} locks of one input, over nothing:");
+        over_nothing(locks);
+    }
     if spent > 0 {
-        println!("{RATED} locks, over {spent} inputs spent before:");
-        measure(RATED, spent);
+        println!("{RATED} locks, over {spent} inputs spent before and over none, in turn:");
+        over_spent(spent);
     }
 }
 
-fn measure(locks: u64, spent: u64) {
+fn over_nothing(locks: u64) {
     let folder = tempfile::tempdir().expect("a folder");
-    if spent > 0 {
-        let began = Instant::now();
-        load(folder.path(), spent);
-        println!("  {:.1} s to load", began.elapsed().as_secs_f64());
-    }
     let mut open = start(folder.path(), "  a start before");
-    if spent > 0 {
-        look_up(&open, spent);
-    }
     let rate = add(&mut open, locks.min(RATED));
-    println!("  {rate:.0} locks a second, with a sync for every {GROUP}");
+    println!("  {rate}, with a sync for every {GROUP}");
     add(&mut open, locks.saturating_sub(RATED));
     open.await_work().expect("ends");
     drop(open);
     start(folder.path(), "  a start after");
 }
 
-/// Puts inputs on disk that nobody locked.
-fn load(folder: &Path, spent: u64) {
-    fs::create_dir_all(folder).expect("a folder");
-    let disk = RealDisk::open(&folder.join("spent")).expect("opens").without_zeroing();
-    let runs = Runs::open(Box::new(disk), &Owner::nobody()).expect("opens");
-    let items = (0..usize::try_from(spent).expect("some")).map(|number| item(number as u64, spent));
-    runs.add(0, items).expect("adds");
-}
-
-/// The items are made in their order, and are as spread as hashes.
-fn item(number: u64, spent: u64) -> RunItem {
-    let mut key = [0; RUN_KEY_BYTES];
-    key[..32].copy_from_slice(&spent_input(number, spent).tx.0.0);
-    (key, [1; RUN_VALUE_BYTES])
-}
-
-fn spent_input(number: u64, spent: u64) -> OutputId {
-    let mut name = hash(&number.to_le_bytes());
-    name.0[..8].copy_from_slice(&(number * (u64::MAX / spent)).to_be_bytes());
-    OutputId { tx: TxId(name), index: 0 }
+fn over_spent(spent: u64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (over, fill) = (folder.path().join("over"), SpentFill::new(spent));
+    let began = Instant::now();
+    fill.write(&over, &Owner::nobody()).expect("writes");
+    println!("  {:.1} s to fill {} runs", began.elapsed().as_secs_f64(), fill.runs());
+    let mut open = start(&over, "  a start before");
+    look_up(&open, &fill, spent);
+    let mut none = start(&folder.path().join("none"), "  a start over none");
+    let mut rates: Vec<[Rate; 2]> = Vec::new();
+    for _ in 0..ROUNDS {
+        let share = RATED / ROUNDS as u64;
+        rates.push([&mut none, &mut open].map(|open| add(open, share)));
+    }
+    let median = |which: usize| {
+        let mut sorted: Vec<Rate> = rates.iter().map(|rates| rates[which]).collect();
+        sorted.sort_by(|one, other| one.second.total_cmp(&other.second));
+        sorted[ROUNDS / 2]
+    };
+    println!("  over none {}, over them {}: medians of {ROUNDS}", median(0), median(1));
+    open.await_work().expect("ends");
+    drop(open);
+    start(&over, "  a start after");
 }
 
 fn start(folder: &Path, what: &str) -> Locks {
@@ -94,9 +97,16 @@ fn start(folder: &Path, what: &str) -> Locks {
     open
 }
 
-fn look_up(open: &Locks, spent: u64) {
+fn look_up(open: &Locks, fill: &SpentFill, spent: u64) {
+    let inputs: Vec<OutputId> = (0..LOOKUPS)
+        .map(|number| OutputId { tx: TxId(hash(&number.to_le_bytes())), index: 9 })
+        .collect();
+    let began = Instant::now();
+    let found = inputs.iter().filter(|input| open.spent().get(**input) != Ok(None)).count();
+    let each = began.elapsed().as_secs_f64() * 1e6 / LOOKUPS as f64;
+    println!("  absent, one after another: {each:.2} µs each ({found} found)");
     // Scattered over all: a number's successor is far from it.
-    let present = |number: u64| spent_input(number * 7_919 * 104_729 % spent, spent);
+    let present = |number: u64| fill.input(number * 7_919 * 104_729 % spent);
     let absent = |number: u64| OutputId { tx: TxId(hash(&number.to_be_bytes())), index: 9 };
     for (what, input, is_there) in
         [("absent", &absent as &dyn Fn(u64) -> OutputId, false), ("present", &present, true)]
@@ -122,9 +132,23 @@ fn look_up(open: &Locks, spent: u64) {
     }
 }
 
-/// Locks so many more, each looked up twice before as an order is; returns how many a second.
-fn add(open: &mut Locks, count: u64) -> f64 {
-    let began = Instant::now();
+/// Speed of locking.
+#[derive(Clone, Copy)]
+struct Rate {
+    second: f64,
+    cpu_us: f64,
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { second, cpu_us } = self;
+        write!(f, "{second:.0} locks a second, {cpu_us:.2} µs of processor time each")
+    }
+}
+
+/// Locks so many more, each looked up twice before as an order is.
+fn add(open: &mut Locks, count: u64) -> Rate {
+    let (began, used) = (Instant::now(), cpu_seconds());
     let first = open.next();
     for sequence in first..first + count {
         let lock = lock(sequence);
@@ -139,7 +163,16 @@ fn add(open: &mut Locks, count: u64) -> f64 {
         }
     }
     open.commit().expect("commits");
-    count as f64 / began.elapsed().as_secs_f64()
+    Rate {
+        second: count as f64 / began.elapsed().as_secs_f64(),
+        cpu_us: (cpu_seconds() - used) * 1e6 / count as f64,
+    }
+}
+
+/// Processor time of this thread.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn lock(sequence: u64) -> Lock {

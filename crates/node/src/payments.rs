@@ -20,6 +20,7 @@ mod committee;
 mod config;
 mod epochs;
 mod evidence;
+mod filled;
 mod follower;
 mod following;
 mod locks;
@@ -46,6 +47,7 @@ pub use epochs::{
     Beginning, Begun, ClosedReport, NextEpoch, PayEpochError, begin, change_beside, close,
     read_change, report_folder, write_change,
 };
+pub use filled::SpentFill;
 pub use follower::ReleaseStatus;
 pub use following::{FollowError, Followed, NetworkFollower, follow_network, look_for_changes};
 pub use locks::{Locks, recover};

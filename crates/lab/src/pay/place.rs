@@ -62,6 +62,11 @@ impl Place {
         folders.map(|path| Ok(read_keys(path)?.voting)).collect()
     }
 
+    /// Configurations of an authority's shards.
+    pub(super) fn configs(&self, authority: ReplicaId) -> &[PathBuf] {
+        &self.testnet.configs[authority.index()]
+    }
+
     /// Starts all shards of these authorities; `alone`: each on a processor of its own, the last
     /// ones first.
     pub(super) fn start(
@@ -69,11 +74,21 @@ impl Place {
         authorities: &[ReplicaId],
         alone: bool,
     ) -> Result<Running<'_>, PayBenchError> {
+        self.start_with(&self.testnet.configs, authorities, alone)
+    }
+
+    /// The same, by these configurations of all authorities.
+    pub(super) fn start_with(
+        &self,
+        configs: &[Vec<PathBuf>],
+        authorities: &[ReplicaId],
+        alone: bool,
+    ) -> Result<Running<'_>, PayBenchError> {
         let failed = |source| PayBenchError::System { what: "start an authority", source };
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let mut processes = Vec::new();
         for authority in authorities {
-            for (shard, config) in self.testnet.configs[authority.index()].iter().enumerate() {
+            for (shard, config) in configs[authority.index()].iter().enumerate() {
                 let core = alone.then(|| (cores - 1).saturating_sub(shard % cores));
                 let program = Program::Authority(self.executable.clone(), core);
                 let config = std::slice::from_ref(config);
@@ -109,21 +124,26 @@ impl Running<'_> {
 
     /// Processor time that they used so far, together.
     pub(super) fn cpu_seconds(&self) -> Result<f64, PayBenchError> {
+        self.sum("cpu_seconds")
+    }
+
+    /// Sum of a number of their status.
+    pub(super) fn sum(&self, field: &str) -> Result<f64, PayBenchError> {
         let failed = |source| PayBenchError::System { what: "ask an authority", source };
-        let mut seconds = 0.0;
+        let mut sum = 0.0;
         for authority in &self.authorities {
             for address in self.place.http(*authority) {
                 let body = http::get(address, "/status", TIMEOUT).map_err(failed)?;
                 let status: serde_json::Value =
                     serde_json::from_str(&body).map_err(|error| failed(io::Error::other(error)))?;
-                seconds += status["cpu_seconds"].as_f64().unwrap_or(0.0);
+                sum += status[field].as_f64().unwrap_or(0.0);
             }
         }
-        Ok(seconds)
+        Ok(sum)
     }
 }
 
-fn read_keys(path: PathBuf) -> Result<KeyFile, PayBenchError> {
+pub(super) fn read_keys(path: PathBuf) -> Result<KeyFile, PayBenchError> {
     match StoredKeys::read(&path).map_err(TestnetError::from)? {
         StoredKeys::Open(keys) => Ok(keys),
         StoredKeys::Sealed(_) => Err(NodeError::NoPassphrase { key: path }.into()),

@@ -32,12 +32,16 @@ impl Prepared {
     }
 }
 
-/// Two lots of `count` payments. Half a second's worth of parents is in reach of each other, as it
+/// Lots of `count` payments each. Half a second's worth of parents is in reach of each other, as it
 /// would be where many pay at once: the order is not that in which parents were voted for.
-pub(super) fn prepare(place: &Place, count: usize) -> Result<(Prepared, Prepared), PayBenchError> {
+pub(super) fn prepare(
+    place: &Place,
+    lots: usize,
+    count: usize,
+) -> Result<Vec<Prepared>, PayBenchError> {
     let secrets = place.voting_secrets()?;
     let owners: Vec<IdentitySecret> = (0..OWNERS).map(owner).collect();
-    let total = 2 * count;
+    let total = lots * count;
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let share = total.div_ceil(threads).next_multiple_of(CHUNK);
     let make = |first: usize| {
@@ -63,8 +67,8 @@ pub(super) fn prepare(place: &Place, count: usize) -> Result<(Prepared, Prepared
     });
     all.truncate(total);
     scatter(&mut all);
-    let paced = all.split_off(all.len() / 2);
-    Ok((Prepared(all), Prepared(paced)))
+    let mut rest = all.into_iter();
+    Ok((0..lots).map(|_| Prepared(rest.by_ref().take(count).collect())).collect())
 }
 
 fn owner(index: usize) -> IdentitySecret {

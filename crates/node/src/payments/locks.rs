@@ -18,7 +18,10 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 /// Locked inputs in memory from which on they are worth moving: some 150 MB.
-const HOT_INPUTS: usize = 1_000_000;
+pub(super) const HOT_INPUTS: usize = 1_000_000;
+
+/// Folder of the runs, beside that of the log.
+pub(super) const SPENT_FOLDER: &str = "spent";
 
 /// The locks on disk.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ pub(super) fn recover_into(
     };
     let log = open(&folder.join("locks"))?;
     // Written once, from start to end, and synced whatever the log's durability.
-    let runs = RealDisk::open(&folder.join("spent"))?.without_zeroing();
+    let runs = RealDisk::open(&folder.join(SPENT_FOLDER))?.without_zeroing();
     Locks::open((Box::new(log), Box::new(runs)), owner, (config, HOT_INPUTS), prepare)
 }
 
@@ -178,12 +181,14 @@ impl Locks {
             spent.move_out(durable, |moved| {
                 // What a release gave to another transaction may be on disk already, for the one
                 // that it was locked for: that stays, for no key is in two runs.
+                let before = runs.snapshot();
                 let mut fresh = Vec::with_capacity(moved.len());
                 for one in moved {
-                    if runs.get(&key(one.0))?.is_none() {
+                    if before.get(&key(one.0))?.is_none() {
                         fresh.push(one);
                     }
                 }
+                drop(before);
                 runs.add(durable, fresh.iter().map(|(input, locked)| item(*input, *locked)))
             })
         });

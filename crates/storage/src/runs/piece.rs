@@ -142,10 +142,14 @@ impl Piece {
         &self.first
     }
 
-    pub(super) fn get(&self, key: &Key) -> Result<Option<[u8; RUN_VALUE_BYTES]>, StorageError> {
-        if !self.filter.contains(&mixed(name(key), self.secret)) {
-            return Ok(None);
-        }
+    /// Returns `false` where it is certain that the piece does not have the key named so.
+    #[inline]
+    pub(super) fn may_have(&self, name: u64) -> bool {
+        self.filter.contains(&mixed(name, self.secret))
+    }
+
+    /// What a key stands for, read from its block.
+    pub(super) fn read(&self, key: &Key) -> Result<Option<[u8; RUN_VALUE_BYTES]>, StorageError> {
         let begins = beginning(key);
         // Several blocks only where their keys begin alike.
         let from = self.blocks.partition_point(|first| *first < begins).saturating_sub(1);
@@ -313,7 +317,7 @@ impl std::fmt::Debug for PieceFile {
 }
 
 /// What a key begins with, in the order of keys.
-fn beginning(key: &Key) -> u64 {
+pub(super) fn beginning(key: &Key) -> u64 {
     u64::from_be_bytes(*key.first_chunk().expect("34 bytes"))
 }
 
@@ -347,7 +351,7 @@ fn mixed(name: u64, [addend, factor]: [u64; 2]) -> u64 {
 }
 
 /// What a filter knows of a key: keys are hashes, and a place behind them.
-fn name(key: &Key) -> u64 {
+pub(super) fn name(key: &Key) -> u64 {
     let (hash, index) = key.split_last_chunk::<2>().expect("34 bytes");
     let part = u64::from_le_bytes(*hash.last_chunk().expect("32 bytes"));
     part ^ u64::from(u16::from_le_bytes(*index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)

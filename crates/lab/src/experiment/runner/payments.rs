@@ -39,6 +39,7 @@ impl Runner for Payments {
             shards: setup.shards,
             duration: Duration::from_secs(setup.duration_s),
             durability: setup.durability,
+            spent: 0,
         };
         let report = measure(&config, setup.pay_scheme, &|_| {});
         let report = report.map_err(|error| RunError::Failed(error.to_string()))?;
