@@ -120,8 +120,9 @@ impl Options {
         format!(
             "{n} authorities, certificates of {quorum} votes, {shards} shard{s} each, {durability}; {cores} cores, {cpu}, commit {commit}\n\n{table}\n\n{divisions}\n\n\
              per core: transactions a second by the processor time of one authority, everything included. bound: what\n\
-             its signatures and hashes alone allow there. one authority: measured, on its cores, fed from the others. all: payments a second with a quorum's votes by all authorities on this machine, at the\n\
-             rate that was due; p50, p99: from when they were due, in milliseconds.",
+             its signatures and hashes alone allow there. one authority: measured, on its cores, fed from the others.\n\
+             all: payments a second with a quorum's votes by all authorities on this machine, at the rate that was\n\
+             due; p50, p99: from when they were due, in milliseconds.",
             n = self.authorities,
             shards = self.shards,
             s = if self.shards == 1 { "" } else { "s" },
