@@ -238,7 +238,7 @@ fn keys_are_private_and_never_overwritten() {
 
 #[test]
 fn impossible_options_are_refused_before_anything_starts() {
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 18] = [
         (&["bench", "--weights", "3,1,1"], "--weights names 3 weights for 4 validators"),
         (&["bench", "--weights", "3,1,1,1", "--kill", "0@1"], "leaves 3 of 6 units of weight dead"),
         (
@@ -249,6 +249,11 @@ fn impossible_options_are_refused_before_anything_starts() {
         (&["bench", "--kill", "0@1", "--kill", "1@1"], "leaves 2 of 4 validators dead"),
         (&["bench", "--kill", "zero"], "is not I@T"),
         (&["bench", "--timeout", "5"], "timeout_ms"),
+        (&["pay", "bench", "--cores", "3", "--shards", "2"], "do not divide among 2 shards"),
+        (
+            &["pay", "bench", "--cores", "65535"],
+            "65535 processors for the authority and one for its",
+        ),
         (&["bench", "--scheme", "rsa"], "there are ed25519, bls and bls-threshold"),
         (&["bench", "--scheme", "bls-threshold"], "jolteon cannot use threshold keys"),
         (&["keys", "generate", "unused", "--scheme", "bls-threshold"], "there are ed25519 and bls"),

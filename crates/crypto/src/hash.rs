@@ -85,6 +85,39 @@ pub fn hash_keyed(key: &[u8; 32], bytes: &[u8]) -> Digest {
     Digest(*blake3::keyed_hash(key, bytes).as_bytes())
 }
 
+/// Blocks that are hashed side by side at most, on any processor.
+const SIDE_BY_SIDE: usize = blake3::platform::MAX_SIMD_DEGREE;
+
+/// [`hash_keyed`] of many blocks of 64 bytes under one key: side by side in vectors, where the
+/// processor has them, which takes an eighth of the time of one after the other with AVX-512.
+///
+/// The library has no other way to several short inputs than what its own benchmarks use; tests
+/// hold it to what [`hash_keyed`] says.
+pub(crate) fn hash_keyed_blocks(key: &[u8; 32], blocks: &[[u8; 64]]) -> Vec<Digest> {
+    // BLAKE3 §2.2: a whole input of one block, under a key.
+    const START: u8 = 1;
+    const END: u8 = 1 << 1;
+    const ROOT: u8 = 1 << 3;
+    const KEYED: u8 = 1 << 4;
+    counts::add(|count| {
+        count.hashes += blocks.len() as u64;
+        count.hashed_bytes += 64 * blocks.len() as u64;
+    });
+    let platform = blake3::platform::Platform::detect();
+    let key = blake3::platform::words_from_le_bytes_32(key);
+    let mut hashes = Vec::with_capacity(blocks.len());
+    for part in blocks.chunks(SIDE_BY_SIDE) {
+        let inputs: [&[u8; 64]; SIDE_BY_SIDE] =
+            std::array::from_fn(|at| &part[at.min(part.len() - 1)]);
+        let mut out = [0; 32 * SIDE_BY_SIDE];
+        let (inputs, increment) = (&inputs[..part.len()], blake3::IncrementCounter::No);
+        platform.hash_many(inputs, &key, 0, increment, KEYED | ROOT, START, END, &mut out);
+        let (found, _) = out.as_chunks();
+        hashes.extend(found[..part.len()].iter().map(|hash| Digest(*hash)));
+    }
+    hashes
+}
+
 /// BLAKE3 of a list of byte strings under a domain of its own.
 ///
 /// Injective: BLAKE3's `derive_key` mode separates the domains, and every part is preceded by its

@@ -1,18 +1,21 @@
 //! Payments under load: real authorities, prepared payments, and beside the rates what their
 //! signatures cost.
 //!
-//! Two measurements for each scheme. **One authority on one processor**, fed by the others as fast
-//! as it answers, is the figure per core: votes a second, durable, over TLS, everything checked.
+//! Two measurements for each scheme. **One authority on processors of its own**, one for each shard
+//! or more, fed by the others as fast as it answers, is the figure per core: votes a second,
+//! durable, over TLS, everything checked.
 //! **All authorities**, sharing this machine with the load, at a rate of half of what they came to,
 //! is the figure for latency: from when a payment was due until a quorum had voted for it.
 
 mod bound;
+mod cores;
 mod drive;
 mod place;
 mod prepare;
 mod spent;
 
 pub use bound::{Bound, bound_of};
+pub use cores::{Cores, CoresError, pin};
 pub use spent::{OverSpent, median};
 
 use crate::bench::Latencies;
@@ -40,6 +43,9 @@ pub struct PayBenchConfig {
     pub authorities: u16,
     /// Number of shards of each authority.
     pub shards: u16,
+    /// Processors of the authority that is measured alone; the load runs on the others. `None`: one
+    /// for each shard, or all shared where there are too few.
+    pub cores: Option<usize>,
     /// Length of each load.
     pub duration: Duration,
     /// Failure that a lock survives.
@@ -62,6 +68,9 @@ pub enum PayBenchError {
     /// The network's files were not written.
     #[error(transparent)]
     Testnet(#[from] quorate_node::TestnetError),
+    /// Processors cannot be divided as asked.
+    #[error(transparent)]
+    Cores(#[from] CoresError),
     /// Keys or files of the network were refused.
     #[error(transparent)]
     Node(#[from] quorate_node::NodeError),
@@ -89,10 +98,13 @@ pub struct PayReport {
     pub quorum: u64,
     /// Shards of each authority.
     pub shards: u16,
+    /// Processors of the authority that was measured alone, and of its load; `None` where they
+    /// shared all.
+    #[serde(default)]
+    pub cores: Option<Cores>,
     /// Bytes of an order with one input and two outputs.
     pub order_bytes: usize,
-    /// Transactions a second that one authority (its shards together) voted for, each shard on one
-    /// processor.
+    /// Transactions a second that one authority (its shards together) voted for, on its processors.
     pub one_authority_tx_s: f64,
     /// Processor time that it took of the authority for each, in microseconds.
     pub cpu_us: f64,
@@ -131,12 +143,14 @@ pub fn measure(
     scheme: PayScheme,
     say: &dyn Fn(&str),
 ) -> Result<PayReport, PayBenchError> {
+    let cores = Cores::plan(config.cores, config.shards)?;
     let place = Place::make(config, scheme)?;
     say("pricing signatures");
     let bound = bound_of(&place.network, &place.voting_secrets()?);
     let seconds = config.duration.as_secs_f64();
     // A little more than the bound allows, so that the load does not run dry.
-    let count = (bound.tx_s() * f64::from(config.shards) * (seconds + 1.0) * 1.1) as usize;
+    let busy = cores.as_ref().map_or(usize::from(config.shards), Cores::of_authority) as f64;
+    let count = (bound.tx_s() * busy * (seconds + 1.0) * 1.1) as usize;
     say(&format!("preparing {count} payments"));
     let rounds = if config.spent > 0 { ROUNDS } else { 0 };
     let lots = prepare(&place, 2 + rounds, count)?;
@@ -144,18 +158,19 @@ pub fn measure(
     // Before anything is locked, so that what it is compared with is as new.
     let over_spent = match rounds {
         0 => None,
-        _ => Some(measure_over_spent(config, &place, rest, say)?),
+        _ => Some(measure_over_spent(config, &place, rest, (cores.as_ref(), say))?),
     };
-    say("one authority, on a processor of its own");
-    let alone = one_authority(config, &place, saturating)?;
+    say("one authority, on processors of its own");
+    let alone = one_authority(config, &place, saturating, cores.as_ref())?;
     say("all authorities");
-    let rate = all_rate(config, alone.rate);
+    let rate = all_rate(config, alone.rate / busy.min(processors()));
     let all = all_authorities(config, &place, paced, rate)?;
     Ok(PayReport {
         scheme,
         authorities: config.authorities,
         quorum: place.network.committee().quorum(),
         shards: config.shards,
+        cores,
         order_bytes: saturating.order_bytes(),
         one_authority_tx_s: alone.rate,
         cpu_us: alone.cpu_us,
@@ -180,19 +195,20 @@ fn one_authority(
     config: &PayBenchConfig,
     place: &Place,
     payments: &Prepared,
+    cores: Option<&Cores>,
 ) -> Result<Alone, PayBenchError> {
-    load_alone(config, place, payments, &place.start(&[ReplicaId(0)], true)?)
+    load_alone(config, place, (payments, cores), &place.start(&[ReplicaId(0)], cores)?)
 }
 
 /// Feeds the one authority that runs as fast as it answers.
 fn load_alone(
     config: &PayBenchConfig,
     place: &Place,
-    payments: &Prepared,
+    (payments, cores): (&Prepared, Option<&Cores>),
     running: &Running<'_>,
 ) -> Result<Alone, PayBenchError> {
     let before = running.cpu_seconds()?;
-    let load = Load { payments, rate: None, duration: config.duration, needed: 1 };
+    let load = Load { payments, rate: None, duration: config.duration, needed: 1, cores };
     let outcome = drive(place, &[ReplicaId(0)], &load)?;
     let after = running.cpu_seconds()?;
     let votes = outcome.finished as f64;
@@ -200,12 +216,14 @@ fn load_alone(
 }
 
 /// Half of what the machine's processors can do when every authority votes for everything.
-fn all_rate(config: &PayBenchConfig, alone: f64) -> f64 {
-    let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
+fn all_rate(config: &PayBenchConfig, per_core: f64) -> f64 {
     // One processor's worth goes to the load.
-    let per_core = alone / f64::from(config.shards).min(cores);
-    let all = per_core * (cores - 1.0).max(0.5) / f64::from(config.authorities);
+    let all = per_core * (processors() - 1.0).max(0.5) / f64::from(config.authorities);
     (all / 2.0).max(10.0)
+}
+
+fn processors() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
 }
 
 fn all_authorities(
@@ -215,9 +233,9 @@ fn all_authorities(
     rate: f64,
 ) -> Result<(f64, LatencyMs), PayBenchError> {
     let authorities: Vec<ReplicaId> = place.network.committee().members().collect();
-    let _running = place.start(&authorities, false)?;
+    let _running = place.start(&authorities, None)?;
     let needed = usize::try_from(place.network.committee().quorum()).expect("a few");
-    let load = Load { payments, rate: Some(rate), duration: config.duration, needed };
+    let load = Load { payments, rate: Some(rate), duration: config.duration, needed, cores: None };
     let outcome = drive(place, &authorities, &load)?;
     Ok((outcome.rate, outcome.latencies.summary()))
 }

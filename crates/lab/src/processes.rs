@@ -24,23 +24,23 @@ const LOG_TAIL_BYTES: u64 = 16 * 1024;
 pub enum Program {
     /// `quorate run`, at this path. Logs to `validator.log` beside the configuration.
     Validator(PathBuf),
-    /// `quorate pay run`, at this path; on one processor alone, if one is named. Logs beside the
-    /// configuration, under its name.
-    Authority(PathBuf, Option<usize>),
+    /// `quorate pay run`, at this path; on these processors alone, if some are named. Logs beside
+    /// the configuration, under its name.
+    Authority(PathBuf, Vec<usize>),
 }
 
 impl Program {
     fn command(&self, descriptors: Option<u64>) -> Command {
-        let (executable, arguments, core) = match self {
-            Self::Validator(executable) => (executable, &["run"][..], None),
-            Self::Authority(executable, core) => (executable, &["pay", "run"][..], *core),
+        let (executable, arguments, cores) = match self {
+            Self::Validator(executable) => (executable, &["run"][..], &[][..]),
+            Self::Authority(executable, cores) => (executable, &["pay", "run"][..], &cores[..]),
         };
         let mut command = match descriptors {
             Some(most) => limited(executable, most),
             None => Command::new(executable),
         };
         command.args(arguments).arg("--exit-with-parent");
-        if let Some(core) = core {
+        for core in cores {
             command.args(["--core", &core.to_string()]);
         }
         command.arg("--config");

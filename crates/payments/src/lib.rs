@@ -43,6 +43,7 @@ mod orders;
 mod output;
 mod payer;
 mod receipt;
+mod recent;
 mod records;
 pub mod release;
 mod scheme;

@@ -2,6 +2,7 @@
 //! many cost a fraction of each alone.
 
 use crate::lookup::LookupFailed;
+use crate::recent::Recent;
 use crate::spent::{LockStatus, SpentSet};
 use crate::transaction::owner_statement;
 use crate::{Core, Invalid, Network, OutputId, Transaction, TxCertificate, TxId};
@@ -9,11 +10,10 @@ use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{bad_items, verify_batch};
 use quorate_types::{Peer, Rejected, Verified, Verify};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Certified transactions remembered, in each of two generations.
-const CERTIFIED_MAX: usize = 65_536;
+/// Slots for certified transactions: some seconds' at full speed.
+const CERTIFIED_SLOTS: usize = 1 << 17;
 
 /// Verifier of orders: knows the network, the shard, the locked inputs, and the certificates that
 /// were checked before.
@@ -22,28 +22,9 @@ pub struct OrderVerifier {
     network: Arc<Network>,
     shard: u16,
     spent: Arc<SpentSet>,
-    certified: Mutex<Certified>,
-}
-
-/// Names of transactions of which a certificate was seen and checked: that they are certified is a
-/// fact, whichever certificate is shown next.
-#[derive(Debug, Default)]
-struct Certified {
-    young: BTreeSet<TxId>,
-    old: BTreeSet<TxId>,
-}
-
-impl Certified {
-    fn contains(&self, id: &TxId) -> bool {
-        self.young.contains(id) || self.old.contains(id)
-    }
-
-    fn add(&mut self, id: TxId) {
-        if self.young.len() >= CERTIFIED_MAX {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(id);
-    }
+    /// Transactions of which a certificate was seen and checked: that they are certified is a fact,
+    /// whichever certificate is shown next.
+    certified: Mutex<Recent<()>>,
 }
 
 /// Result of checking an order.
@@ -88,7 +69,7 @@ impl OrderVerifier {
     /// made before.
     #[must_use]
     pub fn new(network: Arc<Network>, shard: u16, spent: Arc<SpentSet>) -> Self {
-        Self { network, shard, spent, certified: Mutex::default() }
+        Self { network, shard, spent, certified: Mutex::new(Recent::new(CERTIFIED_SLOTS)) }
     }
 
     /// Network that the orders are of.
@@ -175,7 +156,7 @@ impl OrderVerifier {
         for at in open {
             for (input, certificate) in seen[at].tx.certificates() {
                 let can_tell = certificate.epoch <= self.network.epoch();
-                if can_tell && !known.contains(&input.tx) {
+                if can_tell && known.get(&input.tx.0).is_none() {
                     claims.push((at, input, certificate));
                 }
             }
@@ -187,7 +168,7 @@ impl OrderVerifier {
         let mut known = self.certified.lock();
         for ((at, input, _), is_good) in claims.into_iter().zip(verdicts) {
             if is_good {
-                known.add(input.tx);
+                known.put(input.tx.0, ());
             } else {
                 refused.push((at, input));
             }

@@ -9,6 +9,18 @@ fn hashes_as_blake3_does() {
     );
 }
 
+/// With and without a rest beside whole vectors.
+#[test]
+fn blocks_side_by_side_are_hashed_as_each_alone() {
+    let key = b"quorate: a key of 32 bytes, yes!";
+    let block = |number: u8| std::array::from_fn(|at| number.wrapping_mul(at as u8 + 1));
+    let blocks: Vec<[u8; 64]> = (0..100).map(block).collect();
+    for count in 0..blocks.len() {
+        let alone: Vec<_> = blocks[..count].iter().map(|one| hash_keyed(key, one)).collect();
+        assert_eq!(hash_keyed_blocks(key, &blocks[..count]), alone, "{count}");
+    }
+}
+
 #[test]
 fn parts_are_hashed_injectively() {
     let domain = "quorate test a";

@@ -2,6 +2,10 @@ use super::*;
 use crate::hash;
 use proptest::prelude::*;
 
+fn node(left: &Digest, right: &Digest) -> Digest {
+    hash_keyed(NODE, &pair(left, right))
+}
+
 fn leaves(count: u32) -> Vec<Digest> {
     (0..count).map(|leaf| hash(&leaf.to_le_bytes())).collect()
 }
@@ -40,6 +44,42 @@ fn the_shape_is_that_of_rfc_6962() {
     let left = node(&pair(0), &pair(2));
     let right = node(&pair(4), &hashes[6]);
     assert_eq!(Tree::new(&leaves(7)).root(), root(7, &node(&left, &right)));
+}
+
+/// Of trees of all small sizes, and of paths that are too long, too short or beyond the tree.
+#[test]
+fn many_paths_lead_where_each_alone_does() {
+    let leaves = leaves(70);
+    let mut cases = Vec::new();
+    for count in 1..=70 {
+        let tree = Tree::new(&leaves[..count as usize]);
+        for (index, leaf) in (0..count).zip(&leaves) {
+            let path = tree.path(index).unwrap();
+            let mut long = path.clone();
+            long.siblings.push(tree.root());
+            let mut short = path.clone();
+            short.siblings.pop();
+            let beyond = Path { index: path.count, ..path.clone() };
+            cases.extend([path, long, short, beyond].map(|path| (*leaf, path)));
+        }
+    }
+    let paths: Vec<_> = cases.iter().map(|(leaf, path)| (leaf, path)).collect();
+    let alone: Vec<_> = cases.iter().map(|(leaf, path)| path.root(leaf)).collect();
+    assert_eq!(Path::roots(&paths), alone);
+    assert!(alone.iter().any(Option::is_none) && alone.iter().any(Option::is_some));
+    assert_eq!(Path::roots(&[]), []);
+}
+
+/// Written as any list is, read back whatever its length, and refused where it is cut.
+#[test]
+fn paths_of_any_length_are_read_as_they_were_written() {
+    for length in [0, 1, 7, 31, 32, 33, 64, 100] {
+        let path = Path { index: 1, count: 2, siblings: leaves(length) };
+        let bytes = borsh::to_vec(&path).unwrap();
+        assert_eq!(bytes, borsh::to_vec(&(1u32, 2u32, leaves(length))).unwrap());
+        assert_eq!(borsh::from_slice::<Path>(&bytes).unwrap(), path);
+        assert!(borsh::from_slice::<Path>(&bytes[..bytes.len() - 1]).is_err(), "{length}");
+    }
 }
 
 /// An inner node is no leaf, though both are hashes: a path that ends early leads nowhere.

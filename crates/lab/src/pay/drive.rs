@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::prepare::{Payment, Prepared};
-use super::{Latencies, PayBenchError};
+use super::{Cores, Latencies, PayBenchError, pin};
 use quorate_crypto::IdentitySecret;
 use quorate_node::payments::{PayFeed, PreparedOrder};
 use quorate_payments::{Answer, TxId, Verdict};
@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Payments under way at each shard when it is fed as fast as it answers.
+/// Payments under way on each connection when a shard is fed as fast as it answers.
 const WINDOW: usize = 4_096;
 
 /// Time for connections to come up, and for the last answers to come.
@@ -34,6 +34,16 @@ pub(super) struct Load<'a> {
     pub(super) duration: Duration,
     /// Votes that finish a payment.
     pub(super) needed: usize,
+    /// Processors of authority and load, where they have some of their own.
+    pub(super) cores: Option<&'a Cores>,
+}
+
+impl Load<'_> {
+    /// Connections to each shard, which share its payments: one for each of its processors, of
+    /// which a single one could not be fed through one connection for ever.
+    fn lanes(&self) -> usize {
+        self.cores.and_then(|cores| cores.shards.first()).map_or(1, Vec::len)
+    }
 }
 
 /// Results of a load.
@@ -46,6 +56,9 @@ pub(super) struct Driven {
 }
 
 type Sender = Box<dyn Fn(&PreparedOrder) + Send>;
+
+/// Connections by shard and lane, one to each authority.
+type Senders = BTreeMap<(u16, usize), Vec<Sender>>;
 
 /// State that the receivers share.
 struct Tally {
@@ -64,16 +77,24 @@ struct State {
     refused: Option<String>,
 }
 
-/// Runs a load to its end.
+/// Runs a load to its end, on its own processors where it has some.
 pub(super) fn drive(
     place: &Place,
     authorities: &[ReplicaId],
     load: &Load<'_>,
 ) -> Result<Driven, PayBenchError> {
     let failed = |source| PayBenchError::System { what: "start the load", source };
-    let runtime =
-        Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
-    runtime.block_on(async { run(place, authorities, load).await })
+    let own = load.cores.map_or(&[][..], |cores| &cores.load);
+    let work = || {
+        if !own.is_empty() {
+            pin(own).map_err(failed)?;
+        }
+        let mut builder = Builder::new_multi_thread();
+        let runtime = builder.worker_threads(own.len().max(1)).enable_all().build();
+        runtime.map_err(failed)?.block_on(async { run(place, authorities, load).await })
+    };
+    // A thread of its own: what it is pinned to, this one is not.
+    std::thread::scope(|scope| scope.spawn(work).join().expect("the load does not panic"))
 }
 
 async fn run(
@@ -84,8 +105,11 @@ async fn run(
     let identity = IdentitySecret::from_seed([0x77; 32]);
     let mut feeds = Vec::new();
     for shard in 0..place.network.shards() {
-        for authority in authorities {
-            feeds.push((shard, PayFeed::open(&place.network, &identity, (*authority, shard))?));
+        for lane in 0..load.lanes() {
+            for authority in authorities {
+                let feed = PayFeed::open(&place.network, &identity, (*authority, shard))?;
+                feeds.push(((shard, lane), feed));
+            }
         }
     }
     let deadline = Instant::now() + TIMEOUT;
@@ -110,10 +134,10 @@ async fn run(
         counted_us,
         progress: Notify::new(),
     });
-    let mut senders: BTreeMap<u16, Vec<Sender>> = BTreeMap::new();
+    let mut senders = Senders::new();
     let mut receivers = Vec::new();
-    for (shard, mut feed) in feeds {
-        senders.entry(shard).or_default().push(Box::new(feed.sender()));
+    for (place, mut feed) in feeds {
+        senders.entry(place).or_default().push(Box::new(feed.sender()));
         let tally = Arc::clone(&tally);
         receivers.push(tokio::spawn(async move {
             while let Some(answer) = feed.answer().await {
@@ -132,21 +156,22 @@ async fn run(
 }
 
 /// Keeps a window full until the time is over.
-async fn saturating(load: &Load<'_>, senders: &BTreeMap<u16, Vec<Sender>>, tally: &Tally) {
+async fn saturating(load: &Load<'_>, senders: &Senders, tally: &Tally) {
     let window = WINDOW * senders.len();
-    for payment in &load.payments.0 {
+    let lanes = (0..load.lanes()).cycle();
+    for (payment, lane) in load.payments.0.iter().zip(lanes) {
         while tally.lock().under_way.len() >= window && tally.began.elapsed() < load.duration {
             let _ = timeout(Duration::from_millis(20), tally.progress.notified()).await;
         }
         if tally.began.elapsed() >= load.duration {
             return;
         }
-        send(payment, tally.now_us(), senders, tally);
+        send((payment, lane), tally.now_us(), senders, tally);
     }
 }
 
 /// Sends what is due, whatever comes back.
-async fn paced(load: &Load<'_>, rate: f64, senders: &BTreeMap<u16, Vec<Sender>>, tally: &Tally) {
+async fn paced(load: &Load<'_>, rate: f64, senders: &Senders, tally: &Tally) {
     let mut payments = load.payments.0.iter().zip(0_u32..).peekable();
     while tally.began.elapsed() < load.duration {
         let now = tally.now_us();
@@ -156,15 +181,15 @@ async fn paced(load: &Load<'_>, rate: f64, senders: &BTreeMap<u16, Vec<Sender>>,
                 break;
             }
             payments.next();
-            send(payment, due, senders, tally);
+            send((payment, 0), due, senders, tally);
         }
         sleep(PACE).await;
     }
 }
 
-fn send(payment: &Payment, due_us: u64, senders: &BTreeMap<u16, Vec<Sender>>, tally: &Tally) {
+fn send((payment, lane): (&Payment, usize), due_us: u64, senders: &Senders, tally: &Tally) {
     tally.lock().under_way.insert(payment.tx, (due_us, 0));
-    for sender in senders.get(&payment.shard).into_iter().flatten() {
+    for sender in senders.get(&(payment.shard, lane)).into_iter().flatten() {
         sender(&payment.order);
     }
 }

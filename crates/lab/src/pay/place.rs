@@ -1,6 +1,6 @@
 //! A payment network of processes in a folder that goes away with it.
 
-use super::{PayBenchConfig, PayBenchError};
+use super::{Cores, PayBenchConfig, PayBenchError};
 use crate::http;
 use crate::processes::{Processes, Program, StartOptions};
 use quorate_crypto::{KeyFile, StoredKeys, VotingSecret};
@@ -67,14 +67,13 @@ impl Place {
         &self.testnet.configs[authority.index()]
     }
 
-    /// Starts all shards of these authorities; `alone`: each on a processor of its own, the last
-    /// ones first.
+    /// Starts all shards of these authorities, each on its processors where some are named.
     pub(super) fn start(
         &self,
         authorities: &[ReplicaId],
-        alone: bool,
+        cores: Option<&Cores>,
     ) -> Result<Running<'_>, PayBenchError> {
-        self.start_with(&self.testnet.configs, authorities, alone)
+        self.start_with(&self.testnet.configs, authorities, cores)
     }
 
     /// The same, by these configurations of all authorities.
@@ -82,15 +81,14 @@ impl Place {
         &self,
         configs: &[Vec<PathBuf>],
         authorities: &[ReplicaId],
-        alone: bool,
+        cores: Option<&Cores>,
     ) -> Result<Running<'_>, PayBenchError> {
         let failed = |source| PayBenchError::System { what: "start an authority", source };
-        let cores = thread::available_parallelism().map_or(1, usize::from);
         let mut processes = Vec::new();
         for authority in authorities {
             for (shard, config) in configs[authority.index()].iter().enumerate() {
-                let core = alone.then(|| (cores - 1).saturating_sub(shard % cores));
-                let program = Program::Authority(self.executable.clone(), core);
+                let of_shard = cores.map_or_else(Vec::new, |cores| cores.shards[shard].clone());
+                let program = Program::Authority(self.executable.clone(), of_shard);
                 let config = std::slice::from_ref(config);
                 let one = Processes::start_with(program, config, StartOptions::default());
                 processes.push(one.map_err(failed)?);

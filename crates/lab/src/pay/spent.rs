@@ -2,7 +2,7 @@
 
 use super::place::{Place, read_keys};
 use super::prepare::Prepared;
-use super::{Alone, PayBenchConfig, PayBenchError, load_alone};
+use super::{Alone, Cores, PayBenchConfig, PayBenchError, load_alone};
 use quorate_node::NodeError;
 use quorate_node::payments::{AuthorityConfig, SpentFill};
 use quorate_types::ReplicaId;
@@ -60,7 +60,7 @@ pub(super) fn measure_over_spent(
     config: &PayBenchConfig,
     place: &Place,
     lots: &[Prepared],
-    say: &dyn Fn(&str),
+    (cores, say): (Option<&Cores>, &dyn Fn(&str)),
 ) -> Result<OverSpent, PayBenchError> {
     let inputs = config.spent;
     say(&format!("filling {inputs} spent inputs"));
@@ -69,16 +69,16 @@ pub(super) fn measure_over_spent(
         OverSpent { inputs, start_s: 0.0, resident_mb: 0, spent: Vec::new(), none: Vec::new() };
     for (round, lot) in (1..).zip(lots) {
         say(&format!("one authority over nothing, {round} of {}", lots.len()));
-        let running = place.start_with(&none, &[AUTHORITY], true)?;
-        over.none.push(load_alone(config, place, lot, &running)?);
+        let running = place.start_with(&none, &[AUTHORITY], cores)?;
+        over.none.push(load_alone(config, place, (lot, cores), &running)?);
         drop(running);
         say(&format!("one authority over {inputs} spent inputs, {round} of {}", lots.len()));
         let began = Instant::now();
-        let running = place.start_with(&spent, &[AUTHORITY], true)?;
+        let running = place.start_with(&spent, &[AUTHORITY], cores)?;
         if round == 1 {
             over.start_s = began.elapsed().as_secs_f64();
         }
-        over.spent.push(load_alone(config, place, lot, &running)?);
+        over.spent.push(load_alone(config, place, (lot, cores), &running)?);
         over.resident_mb = running.sum("rss_mb")? as u64;
     }
     Ok(over)

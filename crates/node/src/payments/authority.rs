@@ -523,11 +523,15 @@ impl Checking {
             return Ok(());
         }
         let orders = check_orders(orders, &self.verifier);
+        let mut done = Vec::with_capacity(frames.len());
         for ((arrived, is_recorded), checked) in frames.into_iter().zip(orders.iter()) {
             if is_recorded {
                 self.requests.record(arrived, checked);
+            } else {
+                done.push(arrived);
             }
         }
+        Arrived::release(done);
         // Fails only when the host stops.
         let _ = self.checked.send(AuthorityEvent::Orders(orders));
         Ok(())

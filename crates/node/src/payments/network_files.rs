@@ -121,10 +121,7 @@ pub fn read_network(path: &Path) -> Result<Network, AuthorityConfigError> {
 ///
 /// # Errors
 /// When one of the files cannot be read or is refused.
-pub fn read_network_before(
-    path: &Path,
-    end: Epoch,
-) -> Result<Network, AuthorityConfigError> {
+pub fn read_network_before(path: &Path, end: Epoch) -> Result<Network, AuthorityConfigError> {
     let mut chain = NetworkChain::founding(path)?;
     chain.read_on(end)?;
     Ok(Network::clone(chain.newest()))

@@ -15,18 +15,23 @@ use quorate_crypto::IdentityKey;
 use quorate_types::{ClientId, Lane, NetworkId, Peer};
 use rustls::ServerConfig;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Channel to a payer whose key is being proven, or is proven.
-type PayerStream = TlsStream<AcceptedStream>;
+/// Channel to a payer whose key is being proven, or is proven. TLS alone would ask the system for
+/// every four kilobytes.
+type PayerStream = TlsStream<BufReader<AcceptedStream>>;
+
+/// Bytes that are read from a connection at once: orders of a full record of TLS, and more.
+const READ_BYTES: usize = 32 * 1024;
 
 /// Bytes of orders of one payer between its connection and their check.
 const PAYER_BYTES: usize = 5 * 1024 * 1024;
@@ -44,14 +49,14 @@ pub(super) struct Arrived {
     /// Key of the payer, as the channel proved.
     pub(super) from: IdentityKey,
     frame: Bytes,
-    _permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
+    permits: [Option<OwnedSemaphorePermit>; 2],
 }
 
 impl Arrived {
     /// A frame of this payer, for tests.
     #[cfg(test)]
     pub(super) fn of(from: IdentityKey) -> Self {
-        Self { ticket: 0, from, frame: Bytes::new(), _permits: (None, None) }
+        Self { ticket: 0, from, frame: Bytes::new(), permits: [None, None] }
     }
 
     pub(super) fn tag(&self) -> u8 {
@@ -60,6 +65,18 @@ impl Arrived {
 
     pub(super) fn content(&self) -> &[u8] {
         content(&self.frame)
+    }
+
+    /// Gives back what orders took of the bounds, of each bound at once: a reader that waits for
+    /// room wakes once for all of them, not for every order.
+    pub(super) fn release(orders: impl IntoIterator<Item = Self>) {
+        let mut by_bound: BTreeMap<*const Semaphore, OwnedSemaphorePermit> = BTreeMap::new();
+        for permit in orders.into_iter().flat_map(|order| order.permits).flatten() {
+            match by_bound.entry(Arc::as_ptr(permit.semaphore())) {
+                Entry::Vacant(none) => drop(none.insert(permit)),
+                Entry::Occupied(mut taken) => taken.get_mut().merge(permit),
+            }
+        }
     }
 }
 
@@ -146,7 +163,7 @@ impl Server {
     }
 
     async fn handshake(&self, tcp: AcceptedStream) -> io::Result<(PayerStream, IdentityKey)> {
-        let mut stream = self.tls.accept(tcp).await?;
+        let mut stream = self.tls.accept(BufReader::with_capacity(READ_BYTES, tcp)).await?;
         let connection = stream.get_ref().1;
         let key = tls::proven_key(connection)
             .filter(|_| tls::speaks_quorate(connection))
@@ -162,11 +179,11 @@ impl Server {
     }
 
     async fn serve(&self, mut stream: PayerStream, from: IdentityKey) {
-        if !stream.get_mut().0.move_to(&self.connected) {
+        if !stream.get_mut().0.get_mut().move_to(&self.connected) {
             let _ = send(&mut stream, Answer::Full).await;
             return;
         }
-        let handle = stream.get_ref().0.handle();
+        let handle = stream.get_ref().0.get_ref().handle();
         let (frames, bytes) = ANSWERS_MAX;
         let dropped = self.metrics.answers_dropped();
         let outbox = Arc::new(Outbox::new(frames, bytes, Full::DropOldest, dropped));
@@ -201,7 +218,7 @@ impl Server {
                 let own = take(&own, head.bytes).await;
                 let frame = reader.finish(head).await?;
                 let common = take(&self.share, frame.len()).await;
-                Ok::<_, Cut>(Arrived { ticket, from, frame, _permits: (own, common) })
+                Ok::<_, Cut>(Arrived { ticket, from, frame, permits: [own, common] })
             };
             match next.await {
                 Ok(order) => {
@@ -226,3 +243,6 @@ async fn send(stream: &mut PayerStream, answer: Answer) -> io::Result<()> {
     stream.write_all(&[answer as u8]).await?;
     stream.flush().await
 }
+
+#[cfg(test)]
+mod tests;

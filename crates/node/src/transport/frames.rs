@@ -5,7 +5,7 @@ use super::contacts::probe_bytes_max;
 use super::{Limits, Network};
 use crate::metrics::Metrics;
 use crate::pool::{Delivery, MessageSink, Permit, Pool};
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use quorate_engine::FrameTag;
 use quorate_types::{Lane, Peer, Request};
 use std::io;
@@ -156,10 +156,11 @@ impl<R: AsyncRead + Unpin, C: Fn(u8) -> Option<usize>> FrameReader<R, C> {
     }
 
     async fn take(&mut self, head: Head) -> Result<Bytes, Cut> {
-        let _ = self.buffer.split_to(LENGTH_BYTES);
+        self.buffer.advance(LENGTH_BYTES);
         let mut content = BytesMut::with_capacity(head.bytes);
         let here = self.buffer.len().min(head.bytes);
-        content.extend_from_slice(&self.buffer.split_to(here));
+        content.extend_from_slice(&self.buffer[..here]);
+        self.buffer.advance(here);
         let mut rest = (&mut self.stream).take((head.bytes - here) as u64);
         while content.len() < head.bytes {
             if rest.read_buf(&mut content).await? == 0 {

@@ -153,19 +153,6 @@ fn what_is_locked_is_not_checked_again() {
 }
 
 #[test]
-fn no_more_certified_names_are_remembered_than_two_generations() {
-    let mut certified = Certified::default();
-    let id = |number: usize| TxId(hash(&number.to_le_bytes()));
-    for number in 0..=2 * CERTIFIED_MAX {
-        certified.add(id(number));
-        assert!(certified.young.len() <= CERTIFIED_MAX && certified.old.len() <= CERTIFIED_MAX);
-    }
-    assert!(certified.contains(&id(2 * CERTIFIED_MAX)));
-    assert!(certified.contains(&id(CERTIFIED_MAX)));
-    assert!(!certified.contains(&id(0)), "the oldest are evicted");
-}
-
-#[test]
 fn an_issuer_is_an_owner_like_any_other() {
     let testnet = TestNetwork::with(PayScheme::Plain, 4, 3);
     let home = testnet.network.shard_of(&key(ISSUER));

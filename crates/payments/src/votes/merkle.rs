@@ -9,6 +9,7 @@
 
 use super::{Counted, QuorumVotes, TxCertificate, Vote, Votes};
 use crate::TxId;
+use crate::recent::Recent;
 use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::Mutex;
 use quorate_crypto::merkle::{Path, Tree};
@@ -17,7 +18,7 @@ use quorate_crypto::{
     Aggregate, Bitmap, Certificate, Digest, Scheme, Share, VotingSecret, bad_items,
 };
 use quorate_types::{Committee, Kind, Purpose, ReplicaId, Scope, sign};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Deepest tree: 65,536 votes under one signature.
@@ -27,8 +28,8 @@ const DEPTH_MAX: usize = 16;
 /// (see docs/results/payments.md), and flat around it.
 const TOGETHER: usize = 128;
 
-/// Roots remembered of each authority, in each of two generations: some seconds at full speed.
-const ROOTS_MAX: usize = 4_096;
+/// Slots for the roots of each authority: some seconds' at full speed.
+const ROOT_SLOTS: usize = 1 << 13;
 
 /// A vote under a signature that others share.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -45,44 +46,34 @@ pub(super) struct MerkleVotes {
     scope: Scope,
     committee: Arc<Committee>,
     scheme: Arc<dyn Scheme>,
-    /// Roots whose signature was checked, by authority.
-    checked: Vec<Mutex<Roots>>,
+    /// Roots whose signature was checked, with it, by authority.
+    checked: Vec<Mutex<Recent<Share>>>,
 }
 
-/// Roots with the signature that was good, the younger half and the older.
-#[derive(Debug, Default)]
-struct Roots {
-    young: BTreeMap<Digest, Share>,
-    old: BTreeMap<Digest, Share>,
-}
-
-impl Roots {
-    fn has(&self, root: &Digest, signature: &Share) -> bool {
-        let known = self.young.get(root).or_else(|| self.old.get(root));
-        known == Some(signature)
-    }
-
-    fn add(&mut self, root: Digest, signature: Share) {
-        if self.young.len() >= ROOTS_MAX {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(root, signature);
-    }
-}
-
-/// A root's signature that is to be checked, and for which item.
-struct Claim {
+/// A vote as it is checked.
+struct Cast<'a> {
+    /// What is refused where this vote is bad: a vote alone, or a certificate.
     item: usize,
     signer: usize,
+    id: TxId,
+    vote: &'a MerkleVote,
+}
+
+/// A root under a signature that is to be checked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Claim<'a> {
+    signer: usize,
     root: Digest,
-    statement: Vec<u8>,
-    certificate: Certificate,
+    signature: &'a Share,
+    /// Number of leaves, which the root covers.
+    count: u32,
 }
 
 impl MerkleVotes {
     pub(super) fn new(scope: Scope, committee: Arc<Committee>) -> Self {
         let (scheme, _) = committee.scheme(Purpose::Vote);
-        let checked = committee.members().map(|_| Mutex::default()).collect();
+        let remember = |_| Mutex::new(Recent::new(ROOT_SLOTS));
+        let checked = committee.members().map(remember).collect();
         Self { scope, committee, scheme, checked }
     }
 
@@ -94,75 +85,62 @@ impl MerkleVotes {
         sign::statement(Kind::MerkleRoot, self.scope, &payload)
     }
 
-    /// The root that a vote leads to; `None` where it leads nowhere.
-    fn root(id: TxId, vote: &MerkleVote) -> Option<Digest> {
-        (vote.path.siblings.len() <= DEPTH_MAX).then(|| vote.path.root(&id.0)).flatten()
+    /// The root that each vote leads to; `None` where it leads nowhere.
+    fn roots(casts: &[Cast<'_>]) -> Vec<Option<Digest>> {
+        let paths: Vec<_> = casts.iter().map(|cast| (&cast.id.0, &cast.vote.path)).collect();
+        let is_shallow = |cast: &Cast<'_>| cast.vote.path.siblings.len() <= DEPTH_MAX;
+        let roots = casts.iter().zip(Path::roots(&paths));
+        roots.map(|(cast, root)| root.filter(|_| is_shallow(cast))).collect()
     }
 
-    fn is_known(&self, signer: usize, root: &Digest, signature: &Share) -> bool {
+    fn is_known(&self, claim: &Claim<'_>) -> bool {
+        let knows = |roots: &Mutex<Recent<Share>>| roots.lock().get(&claim.root).is_some();
         if mutants::active(Mutant::PayRootOfAnybody) {
-            let knows = |roots: &Mutex<Roots>| {
-                let roots = roots.lock();
-                roots.young.contains_key(root) || roots.old.contains_key(root)
-            };
             return self.checked.iter().any(knows);
         }
-        self.checked[signer].lock().has(root, signature)
+        self.checked[claim.signer].lock().get(&claim.root) == Some(claim.signature)
     }
 
-    /// The claims among these votes that were not checked before; `false` where a vote leads
-    /// nowhere.
-    fn open<'a>(
-        &self,
-        item: usize,
-        id: TxId,
-        votes: impl Iterator<Item = (usize, &'a MerkleVote)>,
-        claims: &mut Vec<Claim>,
-    ) -> bool {
-        let before = claims.len();
-        for (signer, vote) in votes {
-            let Some(root) = Self::root(id, vote) else {
-                claims.truncate(before);
-                return false;
-            };
-            if self.is_known(signer, &root, &vote.signature) {
-                continue;
+    /// The items with a bad vote. Of those with a vote that leads nowhere no signature is checked.
+    fn bad_items(&self, casts: &[Cast<'_>]) -> BTreeSet<usize> {
+        let roots = Self::roots(casts);
+        let lost = casts.iter().zip(&roots).filter(|(_, root)| root.is_none());
+        let mut bad: BTreeSet<usize> = lost.map(|(cast, _)| cast.item).collect();
+        // Votes of one tree make one claim.
+        let mut claims: BTreeMap<Claim<'_>, Vec<usize>> = BTreeMap::new();
+        for (Cast { item, signer, vote, .. }, root) in casts.iter().zip(roots) {
+            let Some(root) = root.filter(|_| !bad.contains(item)) else { continue };
+            let (signature, count) = (&vote.signature, vote.path.count);
+            let claim = Claim { signer: *signer, root, signature, count };
+            if !self.is_known(&claim) {
+                claims.entry(claim).or_default().push(*item);
             }
-            let signers = Bitmap::from_indices(self.committee.size(), [signer]);
-            let aggregate = Aggregate(vote.signature.0.clone());
-            let statement = self.statement(signer, vote.path.count, root);
-            let certificate = Certificate { signers, aggregate };
-            claims.push(Claim { item, signer, root, statement, certificate });
         }
-        true
+        for claim in self.settle(&claims.keys().copied().collect::<Vec<_>>()) {
+            bad.extend(&claims[&claim]);
+        }
+        bad
     }
 
-    /// Checks claims, remembers the good ones and returns the others' items. Votes of one tree make
-    /// one claim.
-    fn settle(&self, claims: &[Claim]) -> Vec<usize> {
-        let mut distinct: BTreeMap<(usize, &Digest, &[u8]), usize> = BTreeMap::new();
-        for (at, claim) in claims.iter().enumerate() {
-            distinct
-                .entry((claim.signer, &claim.root, &claim.certificate.aggregate.0))
-                .or_insert(at);
-        }
-        let open: Vec<usize> = distinct.values().copied().collect();
-        let bad = bad_items(&open, |part| {
-            let part: Vec<_> = part
-                .iter()
-                .map(|at| (&claims[*at].statement[..], &claims[*at].certificate))
-                .collect();
-            self.scheme.verify_many(&part).is_ok()
-        });
-        for at in open.iter().filter(|at| !bad.contains(at)) {
-            let Claim { signer, root, certificate, .. } = &claims[*at];
-            self.checked[*signer].lock().add(*root, Share(certificate.aggregate.0.clone()));
-        }
-        let is_bad = |claim: &&Claim| {
-            let key = (claim.signer, &claim.root, &claim.certificate.aggregate.0[..]);
-            bad.contains(&distinct[&key])
+    /// Checks claims, remembers the good ones and returns the others.
+    fn settle<'a>(&self, claims: &[Claim<'a>]) -> Vec<Claim<'a>> {
+        let statement = |claim: &Claim<'_>| {
+            let signers = Bitmap::from_indices(self.committee.size(), [claim.signer]);
+            let aggregate = Aggregate(claim.signature.0.clone());
+            let statement = self.statement(claim.signer, claim.count, claim.root);
+            (statement, Certificate { signers, aggregate })
         };
-        claims.iter().filter(is_bad).map(|claim| claim.item).collect()
+        let statements: Vec<_> = claims.iter().map(statement).collect();
+        let numbers: Vec<usize> = (0..claims.len()).collect();
+        let bad = bad_items(&numbers, |part| {
+            let item = |at: &usize| (&statements[*at].0[..], &statements[*at].1);
+            self.scheme.verify_many(&part.iter().map(item).collect::<Vec<_>>()).is_ok()
+        });
+        for at in numbers.iter().filter(|at| bad.binary_search(at).is_err()) {
+            let Claim { signer, root, signature, .. } = claims[*at];
+            self.checked[signer].lock().put(root, signature.clone());
+        }
+        bad.into_iter().map(|at| claims[at]).collect()
     }
 }
 
@@ -189,24 +167,22 @@ impl Votes for MerkleVotes {
 
     fn count(&self, id: TxId, votes: &[(ReplicaId, Vote)], _suspects: &Bitmap) -> Counted {
         let mut bad = Vec::new();
-        let mut good = BTreeMap::new();
-        let mut claims = Vec::new();
-        for (voter, vote) in votes {
+        let mut casts = Vec::new();
+        for (item, (voter, vote)) in votes.iter().enumerate() {
             let signer = voter.index();
             match vote {
-                Vote::Merkle(vote)
-                    if signer < self.committee.size()
-                        && self.open(signer, id, std::iter::once((signer, vote)), &mut claims) =>
-                {
-                    good.insert(signer, vote.clone());
+                Vote::Merkle(vote) if signer < self.committee.size() => {
+                    casts.push(Cast { item, signer, id, vote });
                 }
                 _ => bad.push(signer),
             }
         }
-        bad.extend(self.settle(&claims));
+        bad.extend(self.bad_items(&casts).into_iter().map(|item| votes[item].0.index()));
         bad.sort_unstable();
         bad.dedup();
-        good.retain(|signer, _| !bad.contains(signer));
+        let good = casts.iter().filter(|cast| !bad.contains(&cast.signer));
+        let good: BTreeMap<usize, MerkleVote> =
+            good.map(|cast| (cast.signer, cast.vote.clone())).collect();
         let signers = Bitmap::from_indices(self.committee.size(), good.keys().copied());
         let is_enough = self.committee.are_enough(Purpose::Vote, &signers);
         let certificate = is_enough.then(|| TxCertificate {
@@ -217,20 +193,22 @@ impl Votes for MerkleVotes {
     }
 
     fn verify(&self, items: &[(TxId, &TxCertificate)]) -> Vec<bool> {
-        let mut claims = Vec::new();
+        let mut casts = Vec::new();
         let mut good = Vec::with_capacity(items.len());
         for (item, (id, certificate)) in items.iter().enumerate() {
-            good.push(match &certificate.votes {
-                QuorumVotes::Merkle { signers, votes }
-                    if votes.len() == signers.count()
-                        && self.committee.are_enough(Purpose::Vote, signers) =>
-                {
-                    self.open(item, *id, signers.iter().zip(votes), &mut claims)
-                }
-                _ => false,
-            });
+            let QuorumVotes::Merkle { signers, votes } = &certificate.votes else {
+                good.push(false);
+                continue;
+            };
+            let is_complete =
+                votes.len() == signers.count() && self.committee.are_enough(Purpose::Vote, signers);
+            good.push(is_complete);
+            if is_complete {
+                let votes = signers.iter().zip(votes);
+                casts.extend(votes.map(|(signer, vote)| Cast { item, signer, id: *id, vote }));
+            }
         }
-        for item in self.settle(&claims) {
+        for item in self.bad_items(&casts) {
             good[item] = false;
         }
         good

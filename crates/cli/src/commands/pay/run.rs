@@ -5,12 +5,16 @@ use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
 use quorate_crypto::KeyFile;
+use quorate_lab::pay::pin;
 use quorate_node::payments::{Authority, AuthorityConfig, run_authority};
 use quorate_node::reload::outlive_hangups;
 use quorate_node::{NodeError, Shutdown, descriptors, init_logging};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::json;
+use std::io;
 use std::path::PathBuf;
+
+/// A payment costs some seven times as much to check as to move.
+const CORES_PER_NETWORK_THREAD: usize = 4;
 
 /// Run one shard of one authority.
 ///
@@ -36,9 +40,10 @@ pub(crate) struct Options {
     /// the key
     #[arg(long)]
     first_start: bool,
-    /// Index of the processor to run on alone, for measurements
+    /// Index of a processor to run on alone, with a thread that checks on each that is named, for
+    /// measurements
     #[arg(long, value_name = "CPU")]
-    core: Option<usize>,
+    core: Vec<usize>,
     /// Print the addresses as one JSON object once it runs
     #[arg(long)]
     json: bool,
@@ -50,10 +55,13 @@ pub(crate) struct Options {
 impl Options {
     pub(super) fn run(&self) -> CommandResult {
         outlive_hangups().map_err(Failure::run)?;
-        if let Some(core) = self.core {
-            pin(core)?;
+        let mut config = AuthorityConfig::load(&self.config).map_err(Failure::usage)?;
+        if !self.core.is_empty() {
+            // Before there are other threads, which inherit it.
+            pin(&self.core).map_err(|error| self.refuse_cores(&error))?;
+            config.check_threads = self.core.len();
+            config.network_threads = self.core.len().div_ceil(CORES_PER_NETWORK_THREAD);
         }
-        let config = AuthorityConfig::load(&self.config).map_err(Failure::usage)?;
         init_logging(config.log);
         descriptors::raise_limit();
         let keys = load_keys(&config)?;
@@ -73,17 +81,12 @@ impl Options {
         };
         run_authority(&config, &keys, start, &shutdown, tell).map_err(fail)
     }
-}
 
-/// Before there are other threads, which inherit it.
-fn pin(core: usize) -> CommandResult {
-    let mut set = CpuSet::new();
-    if core >= CpuSet::MAX_CPU {
-        return Err(Failure::Usage(format!("there is no processor {core}")));
+    fn refuse_cores(&self, error: &io::Error) -> Failure {
+        let cores: Vec<String> = self.core.iter().map(usize::to_string).collect();
+        let cores = cores.join(", ");
+        Failure::Usage(format!("cannot run on processors {cores} alone: {error}"))
     }
-    set.set(core);
-    sched_setaffinity(None, &set)
-        .map_err(|error| Failure::Usage(format!("cannot run on processor {core} alone: {error}")))
 }
 
 pub(super) fn load_keys(config: &AuthorityConfig) -> Result<KeyFile, Failure> {

@@ -37,6 +37,7 @@ impl Runner for Payments {
             schemes: vec![setup.pay_scheme],
             authorities: setup.validators,
             shards: setup.shards,
+            cores: None,
             duration: Duration::from_secs(setup.duration_s),
             durability: setup.durability,
             spent: 0,
