@@ -99,8 +99,8 @@ fn begin(config: &str, change: &str, reports: &[String]) -> Output {
     quorate(&[&begin[..], &reports].concat())
 }
 
-/// ★ One authority's disk and key are gone, and a payment is under way. Nobody tells the wallets:
-/// authorities do, and say what counts of the epoch before.
+/// ★ One authority's disk and key are gone, and a payment is under way. Wallets hear of the change
+/// from authorities alone, and what counts of the epoch before.
 #[test]
 fn a_lost_authority_is_replaced_and_wallets_follow() {
     let mut place = Place::new(1_000);
