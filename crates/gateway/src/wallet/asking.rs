@@ -32,11 +32,6 @@ impl<T> Answers<T> {
         if is_theirs { &self.said } else { &[] }
     }
 
-    /// What was answered, by whomever.
-    pub(super) fn into_said(self) -> impl Iterator<Item = T> {
-        self.said.into_iter().map(|(_, answer)| answer)
-    }
-
     /// Checks that a quorum answered.
     pub(super) fn check_quorum(&self) -> Result<(), WalletError> {
         let committee = self.network.committee();

@@ -6,8 +6,8 @@ use super::record::Record;
 use super::{Wallet, WalletError};
 use quorate_node::unix_ms;
 use quorate_payments::{
-    Coin, CoinStatus, Core, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
-    RecordKind, RecordName, Transaction, TxCertificate, TxId, WalletRecord,
+    Coin, CoinStatus, Core, Memo, Network, Origin, OutputId, PayReceipt, PaymentOutcome,
+    RecordContent, RecordKind, RecordName, Transaction, TxCertificate, TxId, WalletRecord,
 };
 use quorate_types::ReplicaId;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,6 +6,7 @@
 //! that are left tell of every coin that there is, whichever authorities removed the others, and
 //! when: what a left one tells of spent coins, a quorum that is locked for their spenders refutes.
 
+use super::authorities::InForce;
 use super::payment::{Entry, Line};
 use super::record::Record;
 use super::{PaymentService, Wallet, WalletError};
@@ -85,8 +86,9 @@ impl PaymentService {
     /// When it could not be noted.
     pub async fn remove_records(self: &Arc<Self>, within: Duration) -> Result<(), WalletError> {
         let mut removing = JoinSet::new();
-        for to in self.network().committee().members() {
-            removing.spawn(Arc::clone(self).remove_at(to));
+        let in_force = self.in_force();
+        for to in in_force.network.committee().members() {
+            removing.spawn(Arc::clone(self).remove_at(Arc::clone(&in_force), to));
         }
         let all = async {
             while let Some(ended) = removing.join_next().await {
@@ -100,14 +102,17 @@ impl PaymentService {
         timeout(within, all).await.unwrap_or(Ok(()))
     }
 
-    async fn remove_at(self: Arc<Self>, to: ReplicaId) -> Result<(), WalletError> {
-        let network = self.network();
-        let authority = *network.committee().identity(to).expect("a member");
+    async fn remove_at(
+        self: Arc<Self>,
+        in_force: Arc<InForce>,
+        to: ReplicaId,
+    ) -> Result<(), WalletError> {
+        let authority = *in_force.network.committee().identity(to).expect("a member");
         loop {
             let look = move |wallet: &mut Wallet| wallet.removable(authority);
             let Some(removable) = self.with_blocking(look).await? else { return Ok(()) };
             let request = WalletRequest::Remove(removable.names);
-            if self.authorities().ask(to, request).await != WalletReply::Done {
+            if in_force.authorities.ask(to, request).await != WalletReply::Done {
                 return Ok(());
             }
             let upto = removable.archive_bytes;

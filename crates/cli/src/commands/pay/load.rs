@@ -8,6 +8,7 @@ use clap::Args;
 use quorate_crypto::{IdentitySecret, KeyFile, Passphrase, SchemeKind, StoredKeys};
 use quorate_gateway::wallet::{Order, PaymentService, PaymentState, Purpose, Wallet};
 use quorate_lab::pay_load::{LoadPlan, LoadReport, PayLoad, PayLoadError, PayLoadPlace, Second};
+use quorate_node::payments::NetworkFollower;
 use quorate_node::testnet::system_random;
 use quorate_payments::PayReceipt;
 use quorate_report::text::thousands;
@@ -156,12 +157,14 @@ impl Load {
     ) -> Result<PayReceipt, Failure> {
         let value = self.coins.unwrap_or_else(|| default_coins(self.rate, self.payers));
         let wallet = self.open_wallet(load, secret)?;
-        let service = PaymentService::connect(wallet, None).map_err(Failure::run)?;
+        let follower =
+            NetworkFollower::open(&self.place.network_path()?).map_err(Failure::usage)?;
+        let service = PaymentService::connect(wallet, follower, None).map_err(Failure::run)?;
         let purpose = Purpose::Pay { payee: load.address(), value };
         let order = Order { purpose, memo: Some("a load".to_owned()) };
         let within = Duration::from_secs(self.timeout);
         let payment = service.pay(order, Some(name), within).await.map_err(explain)?;
-        service.with(|wallet| wallet.receipt(payment.id)).ok_or_else(|| match payment.state {
+        service.with(|wallet| wallet.receipt(&payment)).ok_or_else(|| match payment.state {
             PaymentState::Begun => Failure::run(format!(
                 "the wallet's payment {} to the load is not final yet, for too few authorities \
                  answered: the same command goes on with it",

@@ -187,10 +187,6 @@ fn beside(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 impl Place {
-    pub(super) fn network_path(&self) -> Result<PathBuf, Failure> {
-        self.network.path(self.folder.path())
-    }
-
     pub(super) fn network(&self) -> Result<Arc<Network>, Failure> {
         self.network.load(self.folder.path())
     }
