@@ -107,9 +107,11 @@ impl Books {
 
     /// Number of honest authorities that reported a transaction.
     fn named(&self, epoch: usize, id: TxId) -> usize {
-        let locks = &self.actions[&id].locks;
-        let names = |reported: &BTreeSet<LockEntry>| {
-            locks.iter().all(|lock| reported.contains(&(id, *lock)))
+        let Action { locks, is_refund, .. } = &self.actions[&id];
+        // A refund is told beside its coin, under a place of its own.
+        let names = |reported: &BTreeSet<LockEntry>| match is_refund {
+            true => reported.iter().any(|(tx, _)| *tx == id),
+            false => locks.iter().all(|lock| reported.contains(&(id, *lock))),
         };
         let of_epoch = self.closings.iter().filter(|(((of, _), _), _)| *of == epoch);
         of_epoch.filter(|(_, reported)| names(reported)).count()
