@@ -33,7 +33,7 @@ use crate::orders::{CheckedOrder, Orders};
 use crate::release::{Decided, Held};
 use crate::spent::{Lock, LockStatus, Locked, SpentSet};
 use crate::wire::{Answer, Verdict};
-use crate::{Core, Equivocation, Network, OutputId, TxId, Vote};
+use crate::{Core, CoreKind, Equivocation, Network, OutputId, TxId, Vote};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, VotingSecret};
 use quorate_types::{Machine, ReplicaId, Time, Verified};
@@ -332,7 +332,10 @@ impl Authority {
         for (ticket, input, second) in self.late.remove(&sequence).unwrap_or_default() {
             let tx = second.id;
             let first = lock.map(|lock| Box::new(lock.core.clone()));
-            if let Some(first) = first.as_deref().cloned() {
+            // An earlier epoch's release gave the coin back: its refund is here, and proves nothing.
+            let is_refund = |core: &Core| core.kind == CoreKind::Refund;
+            let spent = first.as_deref().filter(|first| !is_refund(first) && !is_refund(&second));
+            if let Some(first) = spent.cloned() {
                 let equivocation = Equivocation { first, second };
                 self.effects.push_back(AuthorityEffect::Evidence(Box::new(equivocation)));
             }

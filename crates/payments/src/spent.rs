@@ -15,6 +15,7 @@
 mod closing;
 
 pub use closing::ClosingLocks;
+pub(crate) use closing::released;
 
 use crate::change::{Inheritance, Inherited};
 use crate::frozen::{Frozen, Standing};
@@ -207,9 +208,7 @@ impl SpentSet {
         let coin = core.locks[0];
         Ok(match self.own(coin)? {
             Some(locked) if locked.tx == core.id => LockStatus::Own,
-            None if self.inherited.candidates(coin)? == [closing::released(coin)] => {
-                LockStatus::Free
-            }
+            None if self.inherited.candidates(coin)? == [released(coin)] => LockStatus::Free,
             _ => LockStatus::Undecided(coin),
         })
     }

@@ -8,6 +8,7 @@
 //! against plain maps, for a million transactions.
 
 mod books;
+mod changes;
 mod committee;
 mod host;
 mod liar;
@@ -20,6 +21,7 @@ mod thief;
 mod world;
 
 pub use books::Violation;
+pub use changes::AuthorityChange;
 pub use liar::Behaviour;
 pub use payer::Mishap;
 pub use scenario::Scenario;

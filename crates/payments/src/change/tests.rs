@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::release::{Decision, Held};
+use crate::spent::released;
 use crate::testing::{
     ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, replica, secret, to,
 };
@@ -285,6 +286,8 @@ fn what_a_release_gave_back_is_nobody_elses_in_the_next_epoch() {
         let onward = scene.next.spend(MALLORY, &coins, &[to(ALICE, 5)]);
         assert!(scene.is_certified(&mut hosts, &onward), "refund shown to {shown:?}");
         assert!(!scene.is_certified(&mut hosts, &scene.spend(ALICE)));
+        let evidence = hosts.iter().flat_map(|host| &host.evidence);
+        assert_eq!(evidence.count(), 0, "a refund and a payment prove nothing");
     }
 }
 
@@ -304,6 +307,32 @@ fn a_transaction_that_lost_a_release_counts_nowhere() {
     reports.insert(replica(3), vec![(lie, both[1].id)]);
     let left = Inheritance::default().after(&Weights::equal(4), &reports).expect("a quorum");
     assert_eq!(left.admits(lie), Ok(false));
+}
+
+/// What a release of the founding epoch gave back, and the next one's authorities certified, counts
+/// after that one, too; what a liar names there, and what takes other coins beside, does not.
+#[test]
+fn a_refund_that_a_later_epoch_certified_counts() {
+    let weights = Weights::equal(4);
+    let (refund, coin, other) = (entry(1, 9).0, entry(1, 9).1, entry(1, 8).1);
+    let of = |named: &[usize], locks: &[OutputId]| -> Reports {
+        let locks = |one| match named.contains(&one) {
+            true => locks.iter().map(|lock| (refund, *lock)).collect(),
+            false => Vec::new(),
+        };
+        (0..4).map(|one| (replica(one), locks(one))).collect()
+    };
+    let given_back = (0..4).map(|one| (replica(one), vec![(released(coin), coin)])).collect();
+    let first = Inheritance::default().after(&weights, &given_back).expect("all");
+    let second = first.after(&weights, &of(&[0, 1, 2], &[coin])).expect("all");
+    assert_eq!(second.admits(refund), Ok(true));
+    assert_eq!(second.candidates(coin), Ok(vec![released(coin)]), "it may be shown again");
+    let lied = first.after(&weights, &of(&[3], &[coin])).expect("all");
+    assert_eq!(lied.admits(refund), Ok(false));
+    let mut both = [coin, other];
+    both.sort_unstable();
+    let more = first.after(&weights, &of(&[0, 1, 2], &both)).expect("all");
+    assert_eq!(more.admits(refund), Ok(false));
 }
 
 /// The next epoch may have given away what this one reports as free.
@@ -609,9 +638,11 @@ fn an_input_of_a_transaction_that_counts_excludes_all_others() {
     let name = |text: &[u8]| TxId(quorate_crypto::hash(text));
     let (one, other) = (name(b"one"), name(b"other"));
     let before = |is_admitted| Before { candidates: vec![one], is_admitted };
-    assert!(before(true).excludes(other));
-    assert!(!before(true).excludes(one));
-    assert!(!before(false).excludes(other));
+    let coin = OutputId { tx: name(b"parent"), index: 0 };
+    let excludes = |is_admitted, tx| before(is_admitted).excludes(coin, (tx, &[coin]));
+    assert!(excludes(true, other));
+    assert!(!excludes(true, one));
+    assert!(!excludes(false, other));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::{Claimed, Claims, LockEntry};
 use crate::lookup::LookupFailed;
+use crate::spent::released;
 use crate::{OutputId, TxId};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{ReplicaId, Weights};
@@ -81,10 +82,13 @@ pub struct Before {
 }
 
 impl Before {
-    /// Returns `true` if the input is another's for good (★).
+    /// Returns `true` if one of the inputs that the transaction takes, this one, is another's for
+    /// good (★). A coin that a release gave back is its refund's, which takes that coin alone, and
+    /// for which alone honest authorities vote there: in the next epoch, or in a later one.
     #[must_use]
-    pub fn excludes(&self, tx: TxId) -> bool {
-        self.is_admitted && self.candidates != [tx]
+    pub fn excludes(&self, input: OutputId, (tx, taken): (TxId, &[OutputId])) -> bool {
+        let may_be_refund = taken == [input] && self.candidates == [released(input)];
+        self.is_admitted && self.candidates != [tx] && !may_be_refund
     }
 
     /// Candidates of the input in the next epoch (★): all that may have taken it. Where an honest
@@ -131,7 +135,8 @@ impl Inheritance {
         let mut by_input: BTreeMap<OutputId, Vec<(TxId, Prospect)>> = BTreeMap::new();
         for Claimed { tx, inputs } in claims(weights, reports) {
             for (taken, weight) in inputs {
-                let is_excluded = taken.iter().any(|input| self.before(*input).excludes(tx));
+                let is_excluded =
+                    taken.iter().any(|input| self.before(*input).excludes(*input, (tx, &taken)));
                 let prospect =
                     if is_excluded { Prospect::Impossible } else { counting.prospect(weight) };
                 if prospect == Prospect::Vouched {

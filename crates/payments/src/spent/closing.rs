@@ -77,7 +77,7 @@ impl ClosingLocks {
 
 /// Name in the place of a transaction's, for which a coin counts as locked that a release gave back
 /// in an earlier epoch.
-pub(super) fn released(coin: OutputId) -> TxId {
+pub(crate) fn released(coin: OutputId) -> TxId {
     let index = coin.index.to_le_bytes();
     TxId(hash_parts("quorate v1 payments: given back", &[&coin.tx.0.0, &index]))
 }

@@ -5,10 +5,16 @@
 //! voted for everything: what they and the honest voters could certify counts as certified, whether
 //! anybody collects the votes or not. Releases are judged by what honest authorities
 //! promised: a decision against what may be certified is wrong, whatever the committee counted.
+//!
+//! A transaction takes effect once: where it may be certified in any epoch, or where an honest
+//! authority of a later one spends what it made. Whoever has the keys of an ended epoch may make
+//! certificates of it for anything: these count for nothing by themselves.
 
+mod borders;
 mod releases;
 
 use quorate_crypto::IdentityKey;
+use quorate_payments::change::LockEntry;
 use quorate_payments::release::Decision;
 use quorate_payments::{Output, OutputId, Source, Transaction, TxCertificate, TxId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,20 +42,55 @@ struct Action {
     is_refund: bool,
     takes: Vec<Taken>,
     gives: Vec<Output>,
+    /// Names that it locks, in ascending order.
+    locks: Vec<OutputId>,
 }
+
+/// Authorities of one epoch.
+#[derive(Clone, Debug)]
+pub(super) struct Electorate {
+    /// Number of all of them.
+    pub(super) size: usize,
+    /// Indices of those that may say anything.
+    pub(super) faulty: BTreeSet<usize>,
+}
+
+impl Electorate {
+    /// Most that may be faulty.
+    fn tolerated(&self) -> usize {
+        (self.size - 1) / 3
+    }
+
+    /// Fewest of whom any two share an honest one.
+    fn quorum(&self) -> usize {
+        (self.size + self.tolerated()) / 2 + 1
+    }
+
+    /// Fewest honest votes of a certificate.
+    fn vouching(&self) -> usize {
+        self.quorum() - self.tolerated()
+    }
+}
+
+/// An authority's index in an epoch.
+pub(super) type Voter = (usize, usize);
 
 /// Everything known of the world's money.
 #[derive(Debug)]
 pub(super) struct Books {
     issuer: IdentityKey,
-    authorities: usize,
-    quorum: usize,
-    faulty: BTreeSet<usize>,
+    /// Authorities by epoch.
+    electorates: Vec<Electorate>,
     actions: BTreeMap<TxId, Action>,
     /// Outputs that exist: those of genesis, and those of what could be certified.
     outputs: BTreeMap<OutputId, Output>,
-    voters: BTreeMap<TxId, BTreeSet<usize>>,
-    promises: BTreeMap<(usize, Taken), TxId>,
+    /// Honest authorities that voted for a transaction, by epoch.
+    voters: BTreeMap<(usize, TxId), BTreeSet<usize>>,
+    promises: BTreeMap<(Voter, Taken), TxId>,
+    /// What shards of honest authorities reported when their epoch ended.
+    closings: BTreeMap<(Voter, u16), BTreeSet<LockEntry>>,
+    /// Transactions that their shards voted for before.
+    voted: BTreeMap<(Voter, u16), BTreeSet<TxId>>,
     takers: BTreeMap<Taken, TxId>,
     certifiable: BTreeSet<TxId>,
     /// Transactions whose certificates somebody saw.
@@ -57,7 +98,7 @@ pub(super) struct Books {
     /// Transactions that honest owners showed.
     shown: BTreeSet<TxId>,
     /// What honest authorities reported of coins under release.
-    reports: BTreeMap<(usize, OutputId), Option<TxId>>,
+    reports: BTreeMap<(Voter, OutputId), Option<TxId>>,
     decisions: BTreeMap<OutputId, Decision>,
     issued: u128,
     unspent: u128,
@@ -77,20 +118,19 @@ fn worth(outputs: &[Output]) -> u128 {
 impl Books {
     pub(super) fn new(
         issuer: IdentityKey,
-        authorities: usize,
-        faulty: BTreeSet<usize>,
+        electorates: Vec<Electorate>,
         genesis: BTreeMap<OutputId, Output>,
     ) -> Self {
         let begun: u128 = genesis.values().map(|output| u128::from(output.value)).sum();
         Self {
             issuer,
-            authorities,
-            quorum: authorities - (authorities - 1) / 3,
-            faulty,
+            electorates,
             actions: BTreeMap::new(),
             outputs: genesis,
             voters: BTreeMap::new(),
             promises: BTreeMap::new(),
+            closings: BTreeMap::new(),
+            voted: BTreeMap::new(),
             takers: BTreeMap::new(),
             certifiable: BTreeSet::new(),
             believed: BTreeSet::new(),
@@ -111,7 +151,11 @@ impl Books {
             Source::Refund(input) => vec![Taken::Output(input.id)],
         };
         let is_refund = matches!(tx.source, Source::Refund(_));
-        let action = Action { payer: tx.payer, is_refund, takes, gives: tx.outputs.clone() };
+        let mut locks = tx.locks();
+        locks.sort_unstable();
+        locks.dedup();
+        let gives = tx.outputs.clone();
+        let action = Action { payer: tx.payer, is_refund, takes, gives, locks };
         match self.actions.insert(id, action.clone()) {
             Some(other) if other != action => {
                 violation("names", format!("{id} names {other:?} and {action:?}"))
@@ -121,39 +165,45 @@ impl Books {
     }
 
     /// An honest authority's vote leaves it.
-    pub(super) fn on_vote(&mut self, authority: usize, id: TxId) -> Verdict {
+    pub(super) fn on_vote(&mut self, voter: Voter, shard: u16, id: TxId) -> Verdict {
+        let (epoch, authority) = voter;
         let Some(action) = self.actions.get(&id).cloned() else {
-            return violation("validity", format!("{authority} votes for {id}, which nobody made"));
+            let text = format!("{voter:?} votes for {id}, which nobody made");
+            return violation("validity", text);
         };
         for taken in &action.takes {
-            self.on_promise(authority, id, &action, *taken)?;
+            self.on_promise(voter, id, &action, *taken)?;
         }
+        self.check_closed(voter, shard, id, &action)?;
+        self.voted.entry((voter, shard)).or_default().insert(id);
+        self.count_parents(epoch, &action)?;
         if let Err(reason) = self.validity(&action) {
-            return violation("validity", format!("{authority} votes for {id}: {reason}"));
+            return violation("validity", format!("{voter:?} votes for {id}: {reason}"));
         }
-        let voters = self.voters.entry(id).or_default();
+        let voters = self.voters.entry((epoch, id)).or_default();
         voters.insert(authority);
-        if voters.len() + self.faulty.len() >= self.quorum && self.certifiable.insert(id) {
-            self.take_effect(id, &action)?;
+        let electorate = &self.electorates[epoch];
+        if voters.len() + electorate.faulty.len() >= electorate.quorum() {
+            self.take_effect(id)?;
         }
         Ok(())
     }
 
     /// One promise an input, but for what the coin's release was decided for.
-    fn on_promise(&mut self, authority: usize, id: TxId, action: &Action, taken: Taken) -> Verdict {
+    fn on_promise(&mut self, voter: Voter, id: TxId, action: &Action, taken: Taken) -> Verdict {
         if let Taken::Output(coin) = taken
             && self.is_decided_for(coin, id, action.is_refund)
         {
-            self.promises.insert((authority, taken), id);
+            self.promises.insert((voter, taken), id);
             return Ok(());
         }
-        let promised = *self.promises.entry((authority, taken)).or_insert(id);
+        let promised = *self.promises.entry((voter, taken)).or_insert(id);
         if promised != id {
-            let text = format!("{authority} votes for {promised} and {id}, both take {taken:?}");
+            let text = format!("{voter:?} votes for {promised} and {id}, both take {taken:?}");
             return violation("one vote an input", text);
         }
         match taken {
-            Taken::Output(coin) => self.check_frozen(authority, id, action.is_refund, coin),
+            Taken::Output(coin) => self.check_frozen(voter, id, action.is_refund, coin),
             Taken::Serial(_) => Ok(()),
         }
     }
@@ -190,7 +240,12 @@ impl Books {
         if taken == given { Ok(()) } else { Err(format!("it gives {given} for {taken}")) }
     }
 
-    fn take_effect(&mut self, id: TxId, action: &Action) -> Verdict {
+    /// A transaction takes what it takes, for good; once.
+    fn take_effect(&mut self, id: TxId) -> Verdict {
+        if !self.certifiable.insert(id) {
+            return Ok(());
+        }
+        let action = self.actions[&id].clone();
         for taken in &action.takes {
             if let Some(other) = self.takers.insert(*taken, id) {
                 let text = format!("{other} and {id} can be certified, both take {taken:?}");
@@ -222,12 +277,14 @@ impl Books {
     pub(super) fn on_certificate(&mut self, id: TxId, certificate: &TxCertificate) -> Verdict {
         let signers: BTreeSet<usize> = certificate.signers().iter().collect();
         let nobody = BTreeSet::new();
-        let voters = self.voters.get(&id).unwrap_or(&nobody);
+        let epoch = usize::try_from(certificate.epoch.0).expect("few");
+        let electorate = &self.electorates[epoch];
+        let voters = self.voters.get(&(epoch, id)).unwrap_or(&nobody);
         let invented: Vec<_> = signers
             .iter()
-            .filter(|one| !voters.contains(one) && !self.faulty.contains(one))
+            .filter(|one| !voters.contains(one) && !electorate.faulty.contains(one))
             .collect();
-        if signers.len() < self.quorum || !invented.is_empty() {
+        if signers.len() < electorate.quorum() || !invented.is_empty() {
             let text = format!("{id} by {signers:?}; {invented:?} never voted for it");
             return violation("certificates", text);
         }

@@ -1,12 +1,16 @@
 //! An authority's shard: its machine, its log of promises, what waits for the disk, and what it
 //! learned of the committee's order.
 
+mod border;
 mod following;
 mod wallets;
 
-use quorate_crypto::{IdentityKey, KeyFile};
+pub(super) use border::{Readings, sign_closing, sorted};
+
+use quorate_crypto::{Digest, IdentityKey, KeyFile};
 use quorate_deterministic::Rng;
 use quorate_engine::host::{Barrier, HeldBack};
+use quorate_payments::change::{Inheritance, Inherited};
 use quorate_payments::release::{Held, Report};
 use quorate_payments::{
     Answer, Authority, AuthorityEffect, AuthorityEvent, CheckedOrder, Equivocation, Lock, Network,
@@ -32,6 +36,8 @@ pub(super) enum HostRequest {
     Reply(u64, u64, WalletReply),
     /// Have a report ordered.
     Report(OutputId, Held),
+    /// Have everything reported that it locked in the epoch that ends for this network file.
+    Closed(Digest),
     /// Keep a proof of misbehaviour.
     Evidence(Box<Equivocation>),
 }
@@ -45,13 +51,31 @@ enum LogEntry {
     Record(IdentityKey, Box<WalletRecord>),
 }
 
+/// Place of an authority in one epoch.
+#[derive(Clone, Debug)]
+pub(super) struct Seat {
+    /// Number of the epoch, from 0.
+    pub(super) epoch: usize,
+    /// Index among the epoch's authorities.
+    pub(super) index: usize,
+    pub(super) keys: KeyFile,
+    pub(super) network: Arc<Network>,
+}
+
 /// Host of one shard of an authority.
 #[derive(Debug)]
 pub(super) struct AuthorityHost {
+    /// Number of the authority over all epochs.
     pub(super) authority: usize,
     pub(super) shard: u16,
-    pub(super) keys: KeyFile,
-    network: Arc<Network>,
+    /// Place in the epoch that it serves, or served last; none before its first, and once its disks
+    /// are lost.
+    seat: Option<Seat>,
+    /// What it inherits of the epochs before.
+    inherited: Arc<dyn Inherited>,
+    readings: Vec<Readings>,
+    /// Set once its disks and keys are lost.
+    pub(super) is_lost: bool,
     /// Its log: what is durable, then what was written and may be lost.
     log: Vec<LogEntry>,
     durable: usize,
@@ -83,15 +107,26 @@ struct Running {
     is_following: bool,
     /// Reports that the committee has not counted, as far as is known.
     reports: BTreeMap<OutputId, Report>,
+    /// True until the report of its locks counts, once it has closed.
+    must_report: bool,
+}
+
+impl Seat {
+    pub(super) fn id(&self) -> ReplicaId {
+        ReplicaId(u16::try_from(self.index).expect("few"))
+    }
 }
 
 impl AuthorityHost {
-    pub(super) fn new(network: Arc<Network>, authority: usize, shard: u16, keys: KeyFile) -> Self {
+    /// Host of an authority with this place in the founding epoch, if it has one.
+    pub(super) fn new(authority: usize, shard: u16, seat: Option<Seat>) -> Self {
         let mut host = Self {
             authority,
             shard,
-            keys,
-            network,
+            seat,
+            inherited: Arc::new(Inheritance::default()),
+            readings: Vec::new(),
+            is_lost: false,
             log: Vec::new(),
             durable: 0,
             life: 0,
@@ -103,8 +138,21 @@ impl AuthorityHost {
         host
     }
 
-    pub(super) fn id(&self) -> ReplicaId {
-        ReplicaId(u16::try_from(self.authority).expect("few"))
+    pub(super) fn seat(&self) -> Option<&Seat> {
+        self.seat.as_ref()
+    }
+
+    /// Network of the epoch that it serves.
+    ///
+    /// # Panics
+    /// When it serves none.
+    fn network(&self) -> &Arc<Network> {
+        &self.seat.as_ref().expect("it runs, or ran").network
+    }
+
+    /// Epoch that it serves.
+    pub(super) fn epoch(&self) -> Option<usize> {
+        self.seat.as_ref().map(|seat| seat.epoch)
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -118,22 +166,20 @@ impl AuthorityHost {
         })
     }
 
-    /// Begins with what the log has: locks, then what is under release, as a real one does.
+    /// Begins with what the log has: what is under release, then locks, as a real one does.
     pub(super) fn start(&mut self) {
-        if self.is_up() {
+        let Some(Seat { network, .. }) = self.seat.clone().filter(|_| !self.is_up()) else {
             return;
-        }
-        let spent = Arc::new(SpentSet::default());
-        self.locks().for_each(|lock| spent.lock(lock));
+        };
+        let spent = Arc::new(SpentSet::default().after(Arc::clone(&self.inherited)));
         for entry in &self.log {
             if let LogEntry::Release(entry) = entry {
                 spent.frozen().apply(*entry);
             }
         }
+        self.locks().for_each(|lock| spent.lock(lock));
         self.durable = self.log.len();
-        let network = Arc::clone(&self.network);
-        let machine =
-            Authority::new(&self.network, Arc::clone(&spent), self.locks().count() as u64);
+        let machine = Authority::new(&network, Arc::clone(&spent), self.locks().count() as u64);
         let (barrier, held) = Barrier::around();
         self.running = Some(Running {
             verifier: OrderVerifier::new(network, self.shard, Arc::clone(&spent)),
@@ -147,6 +193,7 @@ impl AuthorityHost {
             followed: 0,
             is_following: false,
             reports: BTreeMap::new(),
+            must_report: false,
         });
     }
 
@@ -245,8 +292,8 @@ impl AuthorityHost {
                 AuthorityEffect::Report(coin, held) => {
                     leaving.extend(self.leave(HostRequest::Report(coin, held)));
                 }
-                AuthorityEffect::Closed(_) => {
-                    unreachable!("no epoch ends here")
+                AuthorityEffect::Closed(next) => {
+                    leaving.extend(self.leave(HostRequest::Closed(next)));
                 }
                 AuthorityEffect::Stop(failed) => unreachable!("all is in memory: {failed}"),
             }

@@ -1,5 +1,7 @@
 //! Authorities that may say anything.
 
+mod closings;
+
 use quorate_crypto::{Digest, KeyFile, Share};
 use quorate_deterministic::Rng;
 use quorate_payments::release::{Held, Report};

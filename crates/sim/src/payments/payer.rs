@@ -3,6 +3,7 @@
 //! on by the rules of wallets, or by none of them.
 
 mod book;
+mod borders;
 mod recovery;
 mod releases;
 
@@ -69,6 +70,8 @@ struct Question {
 #[derive(Debug)]
 pub(super) struct Wallet {
     network: Arc<Network>,
+    /// Number of the epoch that it knows as the one in force.
+    pub(super) epoch: usize,
     secret: IdentitySecret,
     issues: bool,
     /// Asks for a release of what is under way for so long.
@@ -118,6 +121,7 @@ impl Wallet {
             asked: 0,
             machine: Payer::new(Arc::clone(network)),
             network: Arc::clone(network),
+            epoch: 0,
             life: 0,
             is_up: true,
             look_after: LOOK_AFTER,
@@ -140,9 +144,24 @@ impl Wallet {
         self.book.stored.iter().chain(&self.book.blocked)
     }
 
-    /// Tells whether the machine has nothing under way but what is stored.
+    /// Tells whether the machine has nothing under way but what is stored, and the wallet asks for
+    /// nothing but, again and again, coins that it cannot spend.
     pub(super) fn is_idle(&self) -> bool {
-        self.machine.under_way() <= self.book.stored.len() && self.questions.is_empty()
+        let is_asking = !self.questions.is_empty() && self.book.holds.is_empty();
+        self.machine.under_way() <= self.book.stored.len() && !is_asking
+    }
+
+    /// Network of the epoch that it knows.
+    pub(super) fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    /// What is held against a coin, in words.
+    pub(super) fn obstacle(&self, coin: OutputId) -> String {
+        let takes = |tx: &Transaction| tx.locks().contains(&coin);
+        let taker = self.unfinished().find(|(_, tx)| takes(tx)).map(|(id, _)| *id);
+        let (hold, mishaps) = (self.book.holds.get(&coin), &self.mishaps);
+        format!("held as {hold:?}, waits for {taker:?}; after {mishaps:?}")
     }
 
     /// Coins that may be spent.
@@ -315,7 +334,10 @@ impl Wallet {
         let is_expected = match &outcome {
             PaymentOutcome::Certified(_) => true,
             PaymentOutcome::Refused(_) => false,
-            PaymentOutcome::Conflicting(_) => !self.mishaps.is_empty(),
+            // After a border, what liars reported locks a coin until more reports are read.
+            PaymentOutcome::Conflicting(proof) => {
+                !self.mishaps.is_empty() || (self.epoch > 0 && proof.is_none())
+            }
             PaymentOutcome::Released(..) => {
                 tx.locks().iter().any(|coin| self.wished.contains(coin))
             }

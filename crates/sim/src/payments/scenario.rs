@@ -1,5 +1,6 @@
 //! Everything that a run of payments depends on, from one seed.
 
+use super::changes::AuthorityChange;
 use super::liar::Behaviour;
 use super::payer::Mishap;
 use crate::faults::{self, Fault, Schedule};
@@ -25,11 +26,11 @@ pub struct Scenario {
     pub scheme: PayScheme,
     /// Real signatures, or stand-ins that cost next to nothing.
     pub real_signatures: bool,
-    /// Number of authorities, faulty ones included.
+    /// Number of authorities that the network is founded with, faulty ones included.
     pub authorities: usize,
     /// Number of shards of each authority.
     pub shards: u16,
-    /// Behaviour of each authority, by index.
+    /// Behaviour of each authority of any epoch, by number.
     pub behaviours: Vec<Behaviour>,
     /// Honest payers; the first issues.
     pub payers: usize,
@@ -64,6 +65,9 @@ pub struct Scenario {
     /// Within which time everything under way must be over once nothing goes wrong any more.
     #[serde(with = "forms::micros", rename = "liveness_bound_us")]
     pub liveness_bound: Duration,
+    /// Changes of the authorities, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<AuthorityChange>,
     /// The rule that is left out.
     #[serde(with = "forms::mutant", default, skip_serializing_if = "Option::is_none")]
     pub mutant: Option<Mutant>,
@@ -115,14 +119,18 @@ impl Scenario {
             follow_us: vec![10_000; authorities * usize::from(shards)],
             fault_phase: Duration::from_secs(4),
             liveness_bound: Duration::from_secs(120),
+            changes: Vec::new(),
             mutant: None,
             file: None,
         };
         scenario.draw_behaviours(&mut rng);
         scenario.draw_load(&mut rng);
         scenario.draw_releases(&mut Rng::new(seed, "payment releases", 0));
+        let mut border = Rng::new(seed, "payment changes", 0);
+        scenario.draw_changes(&mut border);
         let (hosts, phase) = (scenario.hosts(), scenario.fault_phase);
         scenario.schedule = faults::draw(&mut rng, hosts, scenario.endpoints(), phase);
+        scenario.draw_crashes_at_borders(&mut border);
         scenario
     }
 
@@ -133,9 +141,10 @@ impl Scenario {
         self
     }
 
-    /// With as many of this behaviour as are tolerated.
+    /// With as many of this behaviour as are tolerated, and one epoch.
     #[must_use]
     pub fn with_faulty(mut self, behaviour: Behaviour) -> Self {
+        self.remove_changes();
         self.behaviours.fill(Behaviour::Honest);
         let tolerated = (self.authorities - 1) / 3;
         self.behaviours[..tolerated].fill(behaviour);
@@ -187,7 +196,8 @@ impl Scenario {
         let mut saving = self.backups.iter().map(|(_, payer)| payer);
         ensure(self.authorities >= 1 && self.shards >= 1, "there is an authority with a shard")?;
         ensure(self.payers >= 2, "there are two payers, of whom one pays the other")?;
-        ensure(self.behaviours.len() == self.authorities, "behaviours has each authority")?;
+        let authorities = self.all_authorities();
+        ensure(self.behaviours.len() == authorities, "behaviours has each authority")?;
         ensure(self.follow_us.len() == hosts, "follow_us has each shard of each authority")?;
         ensure(payers.all(is_payer) && crashing.all(is_payer), "only payers pay and crash")?;
         ensure(suffering.all(is_payer) && saving.all(is_payer), "only payers have books to lose")?;
@@ -196,7 +206,8 @@ impl Scenario {
         ensure(self.endpoints() <= Links::ENDPOINTS_MAX, "at most 64 endpoints")?;
         let mut faults = self.schedule.iter().map(|(_, fault)| fault);
         let known = |fault: &Fault| fault.host().is_none_or(|host| host < hosts);
-        ensure(faults.all(known), "faults befall hosts there are")
+        ensure(faults.all(known), "faults befall hosts there are")?;
+        self.check_changes()
     }
 
     /// Number of authorities that do not behave.
@@ -204,10 +215,10 @@ impl Scenario {
         self.behaviours.iter().filter(|behaviour| **behaviour != Behaviour::Honest).count()
     }
 
-    /// Processes of all authorities.
+    /// Processes of all authorities of any epoch.
     #[must_use]
     pub fn hosts(&self) -> usize {
-        self.authorities * usize::from(self.shards)
+        self.all_authorities() * usize::from(self.shards)
     }
 
     /// Number of hosts, payers and thieves together.
@@ -230,14 +241,17 @@ impl Scenario {
         faulty.for_each(|behaviour| count(behaviour.name(), 1));
         count("crashes of payers", self.payer_crashes.len());
         count("acts of thieves", self.crimes.len());
+        count("changes of authorities", self.changes.len());
+        count("lost authorities", self.changes.iter().filter(|one| one.lost.is_some()).count());
         self.mishaps.iter().for_each(|(.., mishap)| count(mishap.name(), 1));
         tried
     }
 
     pub(super) fn describe(&self) -> String {
-        let Self { scheme, authorities, shards, behaviours, payers, thieves, .. } = self;
+        let Self { scheme, shards, behaviours, payers, thieves, .. } = self;
+        let epochs = self.epochs();
         format!(
-            "{authorities} authorities of {shards} shards, {scheme}, {behaviours:?}; {payers} payers, \
+            "authorities {epochs:?} of {shards} shards, {scheme}, {behaviours:?}; {payers} payers, \
              {thieves} thieves"
         )
     }

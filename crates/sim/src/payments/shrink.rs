@@ -31,15 +31,19 @@ pub struct Size {
     pub thieves: usize,
     /// Attempts of thieves, each at a time of its own.
     pub crimes: usize,
+    /// Changes of the authorities.
+    pub changes: usize,
 }
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { authorities, faulty, faults, payers, payments, mishaps, thieves, crimes } = self;
+        let Self { authorities, faulty, faults, payers, payments, mishaps, .. } = self;
+        let Self { thieves, crimes, changes, .. } = self;
         write!(
             f,
-            "{authorities} authorities ({faulty} faulty), {faults} faults, {payers} payers with \
-             {payments} payments and {mishaps} mishaps, {thieves} thieves with {crimes} crimes"
+            "{authorities} authorities ({faulty} faulty), {changes} changes, {faults} faults, \
+             {payers} payers with {payments} payments and {mishaps} mishaps, {thieves} thieves with \
+             {crimes} crimes"
         )
     }
 }
@@ -49,6 +53,7 @@ impl Shrinks for Scenario {
     type Report = Report;
 
     const PASSES: &'static [Pass<Self>] = &[
+        Pass { name: "changes", propose: fewer_changes },
         Pass { name: "faults", propose: fewer_faults },
         Pass { name: "mishaps", propose: fewer_mishaps },
         Pass { name: "behaviours", propose: fewer_liars },
@@ -71,6 +76,7 @@ impl Shrinks for Scenario {
             mishaps: self.payer_crashes.len() + self.backups.len() + self.mishaps.len(),
             thieves: self.thieves,
             crimes: self.crimes.len(),
+            changes: self.changes.len(),
         }
     }
 
@@ -88,8 +94,7 @@ impl Shrinks for Scenario {
 
     /// No more authorities are faulty than are tolerated, or than were.
     fn is_survivable(&self, before: &Self) -> bool {
-        let excess = |one: &Self| one.faulty().saturating_sub((one.authorities - 1) / 3);
-        excess(self) <= excess(before)
+        self.excess() <= before.excess()
     }
 
     fn fit(&mut self) {
@@ -124,6 +129,20 @@ impl Shrinks for Scenario {
     }
 }
 
+/// No change, or the first one alone; without a loss; and faster.
+fn fewer_changes(scenario: &Scenario) -> Vec<Scenario> {
+    let mut simpler = vec![with(scenario, Scenario::remove_changes)];
+    if scenario.changes.len() > 1 {
+        simpler.push(with(scenario, Scenario::remove_last_change));
+    }
+    for at in 0..scenario.changes.len() {
+        simpler.push(with(scenario, |s| s.changes[at].lost = None));
+        simpler.push(with(scenario, |s| s.changes[at].begin_us = 20_000));
+        simpler.push(with(scenario, |s| s.changes[at].follow_us = 50_000));
+    }
+    simpler
+}
+
 fn fewer_faults(scenario: &Scenario) -> Vec<Scenario> {
     without(scenario, |s| &mut s.schedule)
 }
@@ -138,7 +157,7 @@ fn fewer_mishaps(scenario: &Scenario) -> Vec<Scenario> {
 fn fewer_liars(scenario: &Scenario) -> Vec<Scenario> {
     let honest = |one: usize| with(scenario, |s| s.behaviours[one] = Behaviour::Honest);
     let lies = |one: &usize| scenario.behaviours[*one] != Behaviour::Honest;
-    (0..scenario.authorities).filter(lies).map(honest).collect()
+    (0..scenario.all_authorities()).filter(lies).map(honest).collect()
 }
 
 fn fewer_crimes(scenario: &Scenario) -> Vec<Scenario> {
@@ -168,7 +187,7 @@ fn calmer_network(scenario: &Scenario) -> Vec<Scenario> {
     calmer(scenario, &calm, |s| &mut s.conditions)
 }
 
-/// Fewer authorities, the first ones; and all keys in one shard.
+/// Fewer authorities, the first ones, where none of them changes; and all keys in one shard.
 fn fewer_hosts(scenario: &Scenario) -> Vec<Scenario> {
     let keep = |authorities: usize, shards: u16| {
         with(scenario, |s| {
@@ -178,8 +197,10 @@ fn fewer_hosts(scenario: &Scenario) -> Vec<Scenario> {
             s.follow_us.truncate(hosts);
         })
     };
-    let fewer = (4..scenario.authorities).map(|count| keep(count, scenario.shards));
-    fewer.chain([keep(scenario.authorities, 1)]).collect()
+    let has_changes = !scenario.changes.is_empty();
+    let fewer = (4..scenario.authorities).filter(|_| !has_changes);
+    let fewer = fewer.map(|count| keep(count, scenario.shards));
+    fewer.chain([with(scenario, Scenario::keep_one_shard)]).collect()
 }
 
 fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {

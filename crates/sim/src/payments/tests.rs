@@ -28,9 +28,34 @@ fn seeds_hold_and_payments_are_certified() {
     assert!(total(|report| report.conflicts) > 100, "thieves were caught");
     assert!(total(|report| report.invalid) > 100, "and refused");
     assert!(total(|report| report.thieves_certified) > 20, "they pay at times");
-    assert!(total(|report| report.frozen) > 100, "coins are frozen");
-    assert!(total(|report| report.decided) > 80, "most of them are decided");
+    assert!(total(|report| report.frozen) > 60, "coins are frozen");
+    assert!(total(|report| report.decided) > 40, "most of them are decided");
     assert!(total(|report| report.refunded) > 0, "some go back to honest payers");
+}
+
+/// Seeds whose authorities change, once or twice: what was paid before is spent after.
+#[test]
+fn seeds_with_changes_of_authorities_hold() {
+    let seeds = (0..240).filter(|seed| !Scenario::from_seed(*seed).changes.is_empty());
+    let (mut runs, mut twice, mut lost) = (0, 0, 0);
+    for seed in seeds {
+        let scenario = Scenario::from_seed(seed);
+        let report = run(&scenario);
+        assert_eq!(report.verdict, Ok(()), "seed {seed}");
+        runs += 1;
+        twice += usize::from(scenario.changes.len() > 1);
+        lost += report.tried["lost authorities"];
+    }
+    assert!(runs > 40 && twice > 10 && lost > 5, "{runs} runs, {twice} twice, {lost} lost");
+}
+
+/// Seeds that broke: what a release of the founding epoch gave back, certified in the next one,
+/// counted nowhere after that; and its refund was shown as a proof that its owner cheated.
+#[test]
+fn refunds_cross_two_borders() {
+    for seed in [398, 1263] {
+        assert_eq!(run(&Scenario::from_seed(seed)).verdict, Ok(()), "seed {seed}");
+    }
 }
 
 /// Nothing else goes wrong, under every scheme with real signatures.
@@ -42,6 +67,7 @@ fn payments_complete_with_f_silent_authorities() {
             scenario.scheme = scheme;
             scenario.real_signatures = true;
             scenario.authorities = authorities;
+            scenario.remove_changes();
             scenario.shards = 1;
             scenario.behaviours = vec![Behaviour::Honest; authorities];
             scenario.schedule.clear();
@@ -59,6 +85,7 @@ fn payments_complete_with_f_silent_authorities() {
 /// A scenario of one payer's mishap, and nothing else that goes wrong.
 fn only(mishap: Mishap, seed: u64) -> Scenario {
     let mut scenario = Scenario::from_seed(seed);
+    scenario.remove_changes();
     scenario.behaviours.fill(Behaviour::Honest);
     scenario.schedule.clear();
     scenario.payer_crashes.clear();
@@ -115,6 +142,23 @@ fn a_file_whose_parts_do_not_fit_is_refused_with_a_reason() {
     assert!(refused(|s| s.wishes.push((0, 9))).contains("only payers pay"));
     assert!(refused(|s| s.backups.push((0, 9))).contains("only payers have books"));
     assert!(refused(|s| s.follow_us.clear()).contains("follow_us"));
+    let change = |leaving, lost| AuthorityChange {
+        at_us: 1_000,
+        leaving,
+        newcomers: 0,
+        lost,
+        begin_us: 1,
+        follow_us: 1,
+    };
+    let with_change = |leaving: Vec<usize>, lost| {
+        let mut scenario = Scenario::from_seed(3);
+        scenario.remove_changes();
+        scenario.changes = vec![change(leaving, lost)];
+        Scenario::from_toml(&scenario.to_toml()).expect_err("no scenario").to_string()
+    };
+    assert!(with_change(vec![20], None).contains("only authorities of the epoch that ends"));
+    assert!(with_change(vec![], Some((0, 5))).contains("an authority that is lost leaves"));
+    assert!(with_change((0..4).collect(), None).contains("four authorities at least"));
 }
 
 /// Simpler means that nothing grows, and that its file is a scenario.
@@ -126,6 +170,7 @@ fn no_pass_proposes_anything_larger() {
             let after = candidate.size();
             assert!(after.faults <= before.faults && after.payments <= before.payments);
             assert!(after.authorities <= before.authorities && after.faulty <= before.faulty);
+            assert!(after.changes <= before.changes);
             assert!(after.mishaps <= before.mishaps && after.crimes <= before.crimes);
             assert_eq!(candidate.liveness_bound, scenario.liveness_bound);
             let read = Scenario::from_toml(&candidate.to_toml());
@@ -138,6 +183,7 @@ fn no_pass_proposes_anything_larger() {
 #[test]
 fn only_the_cause_is_left() {
     let mut scenario = Scenario::from_seed(2);
+    scenario.remove_changes();
     scenario.mishaps.clear();
     scenario.behaviours.fill(Behaviour::Honest);
     let silent = (scenario.authorities - 1) / 3 + 1;
@@ -156,6 +202,7 @@ fn only_the_cause_is_left() {
 #[test]
 fn a_failure_says_how_to_see_it_again() {
     let mut scenario = Scenario::from_seed(5);
+    scenario.remove_changes();
     scenario.liveness_bound = std::time::Duration::ZERO;
     scenario.wishes.clear();
     scenario.mishaps.clear();

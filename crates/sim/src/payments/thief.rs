@@ -1,7 +1,10 @@
 //! Owners that sign whatever may bring them money, show it to whom they like, and collect the
 //! votes.
 
+mod borders;
 mod releases;
+
+pub(super) use borders::Leak;
 
 use super::payer::genesis_coins;
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret};
@@ -23,12 +26,22 @@ pub(super) enum Act {
     Split(Vec<Arc<Transaction>>),
     /// Has a step ordered.
     Submit(Box<ReleaseStep>),
+    /// Signs a transaction that nobody is shown.
+    Sign(Arc<Transaction>),
+    /// Has a change of the authorities ordered that it alone consents to.
+    Usurp,
 }
 
 /// A thief, and what it has.
 #[derive(Debug)]
 pub(super) struct Thief {
     network: Arc<Network>,
+    /// Number of the epoch that it collects votes of.
+    pub(super) epoch: usize,
+    /// Voting keys of epochs that have ended.
+    leaks: Vec<Leak>,
+    /// Set where the authorities change in this run.
+    sees_changes: bool,
     secret: IdentitySecret,
     coins: Vec<Coin>,
     /// Another's coins that it heard of.
@@ -45,16 +58,23 @@ struct Attempt {
 }
 
 impl Thief {
-    pub(super) fn new(network: &Arc<Network>, secret: IdentitySecret) -> Self {
+    pub(super) fn new(network: &Arc<Network>, secret: IdentitySecret, sees_changes: bool) -> Self {
         let coins = genesis_coins(network, secret.public()).collect();
         Self {
             network: Arc::clone(network),
+            epoch: 0,
+            leaks: Vec::new(),
+            sees_changes,
             secret,
             coins,
             heard: Vec::new(),
             attempts: BTreeMap::new(),
             certified: 0,
         }
+    }
+
+    pub(super) fn secret(&self) -> &IdentitySecret {
+        &self.secret
     }
 
     pub(super) fn owner(&self) -> IdentityKey {
@@ -73,6 +93,9 @@ impl Thief {
         if !self.attempts.is_empty() && rng.one_in(3) {
             let known = self.attempts.values().map(|attempt| Arc::clone(&attempt.tx));
             return known.map(Act::Show).collect();
+        }
+        if self.sees_changes && rng.one_in(2) {
+            return self.misuse_borders(others, rng);
         }
         if rng.one_in(3) {
             return self.misuse_releases(others, rng);

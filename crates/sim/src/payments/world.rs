@@ -1,14 +1,15 @@
 //! The world of a run: what happens when, and who is told.
 
 mod authorities;
+mod borders;
 mod payers;
 mod progress;
 mod releases;
 
 use super::Report;
-use super::books::{Books, Violation};
+use super::books::{Books, Electorate, Violation, Voter};
 use super::committee::Committee;
-use super::host::AuthorityHost;
+use super::host::{AuthorityHost, Seat};
 use super::liar::{Behaviour, Seen};
 use super::payer::{Mishap, Wallet};
 use super::scenario::Scenario;
@@ -16,14 +17,16 @@ use super::test_network::TestNetwork;
 use super::thief::Thief;
 use crate::network::Network as Links;
 use crate::trace::Trace;
-use quorate_crypto::{IdentityKey, IdentitySecret};
+use quorate_crypto::{Digest, IdentityKey, IdentitySecret};
 use quorate_deterministic::{EventQueue, Rng};
+use quorate_payments::change::Change;
 use quorate_payments::release::Report as ReleaseReport;
 use quorate_payments::{
     Answer, AuthorityEvent, Coin, Network, Numbered, PayerEvent, Transaction, WalletReply,
     WalletRequest,
 };
 use quorate_types::{Lane, ReplicaId, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +56,8 @@ enum HostEvent {
     Follow(usize),
     /// Reports are submitted again that do not count yet.
     Resubmit,
+    /// So is the one of all its locks.
+    ReportLocks(Digest),
 }
 
 /// Something that comes back to a payer.
@@ -66,14 +71,38 @@ enum PayerWork {
 
 #[derive(Debug)]
 enum SimEvent {
-    Arrives { to: usize, from: usize, frame: Frame },
-    Host { host: usize, life: u64, back: HostEvent },
-    Payer { payer: usize, life: u64, due: PayerWork },
+    /// A frame arrives, of the epoch of this number.
+    Arrives {
+        to: usize,
+        from: usize,
+        epoch: usize,
+        frame: Frame,
+    },
+    Host {
+        host: usize,
+        life: u64,
+        back: HostEvent,
+    },
+    Payer {
+        payer: usize,
+        life: u64,
+        due: PayerWork,
+    },
     Wish(usize),
     LastWish(usize),
     Crime(usize),
     Paid(Box<Coin>),
     Step(Vec<u8>),
+    /// A step of the change that ends the epoch of this number.
+    ChangeStep(usize, Vec<u8>),
+    /// Operators have the change ordered that ends the epoch of this number.
+    Change(usize),
+    /// A host tries to begin the epoch of this number, or to read more reports of those before.
+    Begin(usize, usize),
+    /// An owner, by endpoint, follows to the epoch of this number.
+    Enter(usize, usize),
+    /// An authority loses its disks and keys.
+    Lose(usize),
     Fault(usize),
     Restart(usize),
     BackUp(usize),
@@ -87,14 +116,23 @@ enum SimEvent {
 #[derive(Debug)]
 pub(super) struct World {
     scenario: Scenario,
-    network: Arc<Network>,
-    /// The network as somebody knows it who has nothing remembered.
+    /// The network in each epoch, and the changes that lead from one to the next.
+    epochs: Vec<TestNetwork>,
+    changes: Vec<Change>,
+    /// Number of changes that operators have submitted.
+    submitted: usize,
+    /// The network in its last epoch as somebody knows it who has nothing remembered.
     stranger: Network,
     now: Time,
     events: EventQueue<SimEvent>,
     links: Links,
     hosts: Vec<AuthorityHost>,
-    committee: Committee,
+    /// Committees of all epochs: the first one orders releases, too.
+    committees: Vec<Committee>,
+    /// Chunks of closing reports by their roots, as whoever closed hands them out.
+    chunks: BTreeMap<Digest, Vec<Vec<u8>>>,
+    /// Roots of the reports that honest authorities' shards signed.
+    reported: BTreeMap<(Voter, u16), Digest>,
     wallets: Vec<Wallet>,
     thieves: Vec<Thief>,
     /// What faulty authorities know together.
@@ -118,22 +156,32 @@ impl World {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let Scenario { seed, scheme, authorities, shards, payers, thieves, .. } = scenario;
         let setup = TestNetwork::new(*seed, *scheme, *authorities, *shards, payers + thieves);
+        let mut stranger = setup.stranger();
+        let (mut epochs, mut changes) = (vec![setup], Vec::new());
+        for members in scenario.epochs().into_iter().skip(1) {
+            let (next, change) = epochs.last().expect("one is").next(*seed, members);
+            stranger = stranger.succeed(&change).expect("all have signed");
+            epochs.push(next);
+            changes.push(change);
+        }
+        let setup = &epochs[0];
         let network = &setup.network;
         let host = |host: usize| {
             let (authority, shard) = place(host, *shards);
-            let keys = setup.keys[authority].clone();
-            AuthorityHost::new(Arc::clone(network), authority, shard, keys)
+            AuthorityHost::new(authority, shard, seat(&epochs, 0, authority))
         };
         let secret = |owner: usize| setup.owners[owner].clone();
         let wallet =
             |owner: usize| Wallet::new(network, secret(owner), owner == 0, scenario.patience);
-        let thief = |owner: usize| Thief::new(network, secret(owner));
-        let behaviour = scenario.behaviours.iter().enumerate();
-        let faulty = behaviour.filter(|(_, one)| **one != Behaviour::Honest).map(|(at, _)| at);
+        let thief = |owner: usize| Thief::new(network, secret(owner), !changes.is_empty());
+        let is_faulty = |one: &usize| scenario.behaviours[*one] != Behaviour::Honest;
+        let electorate = |epoch: &TestNetwork| {
+            let faulty = epoch.members.iter().enumerate().filter(|(_, one)| is_faulty(one));
+            Electorate { size: epoch.members.len(), faulty: faulty.map(|(at, _)| at).collect() }
+        };
         let books = Books::new(
             network.issuer(),
-            *authorities,
-            faulty.collect(),
+            epochs.iter().map(electorate).collect(),
             network.genesis_outputs().collect(),
         );
         let links = Links::new(
@@ -141,10 +189,13 @@ impl World {
             scenario.conditions.clone(),
             Rng::new(*seed, "payment links", 0),
         );
+        let committee = |epoch: &TestNetwork| Committee::new(Arc::clone(&epoch.network));
         let mut world = Self {
-            stranger: setup.stranger(),
-            committee: Committee::new(setup.stranger()),
-            network: Arc::clone(network),
+            stranger,
+            committees: epochs.iter().map(committee).collect(),
+            chunks: BTreeMap::new(),
+            reported: BTreeMap::new(),
+            submitted: 0,
             now: Time::default(),
             events: EventQueue::default(),
             links,
@@ -163,6 +214,8 @@ impl World {
             steps_refused: 0,
             lost: 0,
             scenario: scenario.clone(),
+            epochs,
+            changes,
         };
         world.plan();
         world
@@ -193,6 +246,12 @@ impl World {
             if *mishap == Mishap::Copied {
                 let amends = SimEvent::Mishap(*payer, span(*down), Mishap::Restored);
                 events.schedule(calm + AMENDS, amends);
+            }
+        }
+        for (epoch, change) in scenario.changes.iter().enumerate() {
+            events.schedule(Time(change.at_us), SimEvent::Change(epoch));
+            if let Some((authority, at)) = change.lost {
+                events.schedule(Time(at), SimEvent::Lose(authority));
             }
         }
         events.schedule(calm, SimEvent::Calm);
@@ -227,7 +286,7 @@ impl World {
             thieves_certified: self.thieves.iter().map(|thief| thief.certified).sum(),
             conflicts: self.conflicts,
             invalid: self.invalid,
-            frozen: self.committee.frozen().len() as u64,
+            frozen: self.releases().frozen().len() as u64,
             decided: self.decided(),
             refunded: sum(|wallet| wallet.refunded),
             lost: self.lost,
@@ -240,7 +299,7 @@ impl World {
         let (kind, at, content) = what.describe();
         self.trace.record(self.now, kind, at, &content);
         match what {
-            SimEvent::Arrives { to, from, frame } => self.on_frame(to, from, frame),
+            SimEvent::Arrives { to, from, epoch, frame } => self.on_frame(to, from, epoch, frame),
             SimEvent::Host { host, life, back } => self.on_host(host, life, back),
             SimEvent::Payer { payer, life, due } => self.on_payer(payer, life, due),
             SimEvent::Wish(payer) => self.on_wish(payer, false),
@@ -248,6 +307,20 @@ impl World {
             SimEvent::Crime(thief) => self.on_crime(thief),
             SimEvent::Paid(coin) => self.on_paid(&coin),
             SimEvent::Step(bytes) => self.on_step(&bytes),
+            SimEvent::ChangeStep(epoch, bytes) => self.on_change_step(epoch, &bytes),
+            SimEvent::Change(epoch) => {
+                self.on_change_due(epoch);
+                Ok(())
+            }
+            SimEvent::Begin(host, epoch) => {
+                self.on_begin(host, epoch);
+                Ok(())
+            }
+            SimEvent::Enter(owner, epoch) => self.on_enter(owner, epoch),
+            SimEvent::Lose(authority) => {
+                self.on_lost(authority);
+                Ok(())
+            }
             SimEvent::Fault(number) => {
                 self.on_fault(number);
                 Ok(())
@@ -291,7 +364,11 @@ impl World {
         }
     }
 
-    fn on_frame(&mut self, to: usize, from: usize, frame: Frame) -> Verdicts {
+    /// Channels are of one epoch: nobody takes in what is of another.
+    fn on_frame(&mut self, to: usize, from: usize, epoch: usize, frame: Frame) -> Verdicts {
+        if self.epoch_of(to) != Some(epoch) {
+            return Ok(());
+        }
         match frame {
             Frame::Order(tx) if to < self.hosts.len() => {
                 self.on_order(to, from, &tx);
@@ -304,11 +381,39 @@ impl World {
         }
     }
 
+    /// Epoch that an endpoint is in, if it is in any.
+    fn epoch_of(&self, endpoint: usize) -> Option<usize> {
+        let Some(owner) = endpoint.checked_sub(self.hosts.len()) else {
+            return self.hosts[endpoint].epoch();
+        };
+        let thief = |owner: usize| &self.thieves[owner - self.wallets.len()];
+        Some(self.wallets.get(owner).map_or_else(|| thief(owner).epoch, |wallet| wallet.epoch))
+    }
+
     fn send(&mut self, from: usize, to: usize, frame: &Frame) {
+        let Some(epoch) = self.epoch_of(from) else { return };
         for at in self.links.route(self.now, from, to, Lane::Client) {
             let frame = frame.clone();
-            self.events.schedule(at, SimEvent::Arrives { to, from, frame });
+            self.events.schedule(at, SimEvent::Arrives { to, from, epoch, frame });
         }
+    }
+
+    /// The network as it was founded: names are the same in all epochs.
+    fn founding(&self) -> &Arc<Network> {
+        &self.epochs[0].network
+    }
+
+    /// The committee that orders releases.
+    fn releases(&self) -> &Committee {
+        &self.committees[0]
+    }
+
+    /// A host's place in its epoch.
+    ///
+    /// # Panics
+    /// When it has none.
+    fn seat(&self, host: usize) -> &Seat {
+        self.hosts[host].seat().expect("it serves, or nothing comes to it")
     }
 
     fn soon(&mut self, most_us: u64) -> Time {
@@ -347,6 +452,7 @@ impl SimEvent {
                 HostEvent::Timer => (5, *host, nothing),
                 HostEvent::Follow(number) => (17, *host, count(*number as u64)),
                 HostEvent::Resubmit => (18, *host, nothing),
+                HostEvent::ReportLocks(_) => (23, *host, nothing),
             },
             Self::Payer { payer, .. } => (6, *payer, nothing),
             Self::Wish(payer) => (7, *payer, nothing),
@@ -358,11 +464,24 @@ impl SimEvent {
             Self::PayerRestart(payer) => (13, *payer, nothing),
             Self::Calm => (14, 0, nothing),
             Self::Step(bytes) => (19, bytes.len(), quorate_crypto::hash(bytes).0),
+            Self::ChangeStep(epoch, bytes) => (24, *epoch, quorate_crypto::hash(bytes).0),
+            Self::Change(epoch) => (25, *epoch, nothing),
+            Self::Begin(host, epoch) => (26, *host, count(*epoch as u64)),
+            Self::Enter(owner, epoch) => (27, *owner, count(*epoch as u64)),
+            Self::Lose(authority) => (28, *authority, nothing),
             Self::BackUp(payer) => (20, *payer, nothing),
             Self::Mishap(payer, ..) => (21, *payer, nothing),
             Self::LastWish(payer) => (22, *payer, nothing),
         }
     }
+}
+
+/// Place of an authority in an epoch, if it has one.
+fn seat(epochs: &[TestNetwork], epoch: usize, authority: usize) -> Option<Seat> {
+    let network = &epochs[epoch];
+    let index = network.members.iter().position(|one| *one == authority)?;
+    let (keys, network) = (network.keys[index].clone(), Arc::clone(&network.network));
+    Some(Seat { epoch, index, keys, network })
 }
 
 /// Splits a host's number into its authority and shard.

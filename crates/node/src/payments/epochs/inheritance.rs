@@ -337,7 +337,7 @@ impl ShardReports<'_> {
             for (taken, weight) in inputs {
                 let mut prospect = self.counting.prospect(weight);
                 for input in &taken {
-                    if before.before(*input)?.excludes(tx) {
+                    if before.before(*input)?.excludes(*input, (tx, &taken)) {
                         prospect = Prospect::Impossible;
                     }
                 }

@@ -1,11 +1,10 @@
 //! Judging releases: reports are true and final, and nothing is decided against what may be
 //! certified.
 
-use super::{Action, Books, Taken, Verdict, violation};
+use super::{Action, Books, Taken, Verdict, Voter, violation};
 use quorate_crypto::IdentityKey;
 use quorate_payments::release::Decision;
 use quorate_payments::{Output, OutputId, TxId};
-use std::collections::BTreeSet;
 
 impl Books {
     pub(super) fn is_decided_for(&self, coin: OutputId, id: TxId, is_refund: bool) -> bool {
@@ -19,19 +18,19 @@ impl Books {
     /// A vote over a coin that was not decided for it: nothing new after the report, and no refund.
     pub(super) fn check_frozen(
         &self,
-        authority: usize,
+        voter: Voter,
         id: TxId,
         is_refund: bool,
         coin: OutputId,
     ) -> Verdict {
         if is_refund {
-            let text = format!("{authority} votes for refund {id} of {coin}, which nobody decided");
+            let text = format!("{voter:?} votes for refund {id} of {coin}, which nobody decided");
             return violation("refunds", text);
         }
-        match self.reports.get(&(authority, coin)) {
+        match self.reports.get(&(voter, coin)) {
             Some(reported) if *reported != Some(id) => {
                 let text = format!(
-                    "{authority} votes for {id} over {coin}, of which it reported {reported:?}"
+                    "{voter:?} votes for {id} over {coin}, of which it reported {reported:?}"
                 );
                 violation("reports", text)
             }
@@ -43,18 +42,18 @@ impl Books {
     /// same.
     pub(in crate::payments) fn on_report(
         &mut self,
-        authority: usize,
+        voter: Voter,
         coin: OutputId,
         held: Option<TxId>,
     ) -> Verdict {
         if self.decisions.contains_key(&coin) {
             return Ok(());
         }
-        let promised = self.promises.get(&(authority, Taken::Output(coin))).copied();
-        let before = *self.reports.entry((authority, coin)).or_insert(held);
+        let promised = self.promises.get(&(voter, Taken::Output(coin))).copied();
+        let before = *self.reports.entry((voter, coin)).or_insert(held);
         if before != held || promised.is_some_and(|tx| held != Some(tx)) {
             let text = format!(
-                "{authority} reports {held:?} of {coin}; it reported {before:?} and voted for \
+                "{voter:?} reports {held:?} of {coin}; it reported {before:?} and voted for \
                  {promised:?}"
             );
             return violation("reports", text);
@@ -65,14 +64,14 @@ impl Books {
     /// The committee counts a report in an honest authority's name.
     pub(in crate::payments) fn on_counted(
         &self,
-        authority: usize,
+        voter: Voter,
         coin: OutputId,
         held: Option<TxId>,
     ) -> Verdict {
-        if self.faulty.contains(&authority) || self.reports.get(&(authority, coin)) == Some(&held) {
+        if self.is_faulty(voter) || self.reports.get(&(voter, coin)) == Some(&held) {
             return Ok(());
         }
-        let text = format!("{held:?} of {coin} counts as {authority}'s word, who never said so");
+        let text = format!("{held:?} of {coin} counts as {voter:?}'s word, who never said so");
         violation("reports", text)
     }
 
@@ -133,15 +132,6 @@ impl Books {
         coins.collect()
     }
 
-    /// Transactions of a payer that so many honest authorities voted for that whoever asks a quorum
-    /// hears of each.
-    pub(in crate::payments) fn well_known(&self, payer: IdentityKey) -> BTreeSet<TxId> {
-        let beyond = self.authorities - self.quorum;
-        let known = self.voters.iter().filter(|(_, voters)| voters.len() > beyond);
-        let own = known.filter(|(id, _)| self.actions[*id].payer == payer);
-        own.map(|(id, _)| *id).collect()
-    }
-
     /// An honest owner shows a transaction; `true` the first time.
     pub(in crate::payments) fn on_shown(&mut self, id: TxId) -> bool {
         self.shown.insert(id)
@@ -152,7 +142,7 @@ impl Books {
     }
 
     pub(in crate::payments) fn has_honest_votes(&self, id: TxId) -> bool {
-        self.voters.contains_key(&id)
+        self.voters.keys().any(|(_, voted)| *voted == id)
     }
 
     /// Outputs of an owner that somebody was shown, and that no transaction can take from it any

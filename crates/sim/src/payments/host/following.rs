@@ -1,8 +1,9 @@
 //! How an authority follows the committee's order, from its start after each of its own.
 
 use super::{AuthorityHost, HostRequest, Running};
+use crate::payments::committee::Ordered;
 use quorate_crypto::IdentityKey;
-use quorate_payments::release::{Held, Ordered, Report};
+use quorate_payments::release::{self, Held, Report};
 use quorate_payments::{AuthorityEvent, OutputId};
 use quorate_types::Time;
 
@@ -24,24 +25,25 @@ impl AuthorityHost {
         let Some(running) = &mut self.running else { return Vec::new() };
         running.followed += 1;
         running.is_following = false;
-        let is_here = |owner: &IdentityKey| self.network.shard_of(owner) == self.shard;
+        let is_here = |owner: &IdentityKey| self.network().shard_of(owner) == self.shard;
         let event = match ordered {
-            Ordered::Freeze { owner, coins } if is_here(owner) => {
+            Ordered::Release(release::Ordered::Freeze { owner, coins }) if is_here(owner) => {
                 AuthorityEvent::Freeze(coins.clone())
             }
-            Ordered::Freeze { .. } => return Vec::new(),
-            Ordered::Decided(decided) => {
+            Ordered::Release(release::Ordered::Freeze { .. }) => return Vec::new(),
+            Ordered::Release(release::Ordered::Decided(decided)) => {
                 let own = decided.iter().filter(|(coin, _)| is_here(&owner_of(coin)));
                 AuthorityEvent::Decided(own.copied().collect())
             }
+            Ordered::Close(next) => AuthorityEvent::Close(*next),
         };
         self.handle(now, event)
     }
 
     /// Signs a report, to be submitted until it counts.
     pub(in crate::payments) fn sign_report(&mut self, coin: OutputId, held: Held) -> Report {
-        let me = self.id();
-        let report = Report::sign(&self.network, &self.keys.identity, me, coin, held);
+        let seat = self.seat.as_ref().expect("it runs");
+        let report = Report::sign(&seat.network, &seat.keys.identity, seat.id(), coin, held);
         if let Some(running) = &mut self.running {
             running.reports.insert(coin, report.clone());
         }
@@ -60,8 +62,13 @@ impl AuthorityHost {
 
     /// What is left to do, in words; `None` where there is nothing.
     pub(in crate::payments) fn unfinished(&self, known: usize) -> Option<String> {
-        let Running { inbox, waiting, followed, reports, .. } = self.running.as_ref()?;
-        let is_done = inbox.is_empty() && *waiting == 0 && *followed == known && reports.is_empty();
+        let Running { inbox, waiting, followed, reports, must_report, .. } =
+            self.running.as_ref()?;
+        let is_done = inbox.is_empty()
+            && *waiting == 0
+            && *followed == known
+            && reports.is_empty()
+            && !must_report;
         let (orders, reports) = (inbox.len(), reports.len());
         let text = || {
             format!(

@@ -4,7 +4,7 @@ use super::{AuthorityHost, HostRequest, LogEntry};
 use quorate_crypto::IdentityKey;
 use quorate_payments::{
     CoinStatus, Core, LookupFailed, OutputId, RecordContent, RecordName, SpentSet, Transaction,
-    WalletRecord, WalletReply, WalletRequest,
+    TxId, WalletRecord, WalletReply, WalletRequest,
 };
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl AuthorityHost {
         request: WalletRequest,
     ) -> Vec<HostRequest> {
         let Some(running) = &self.running else { return Vec::new() };
-        let checked = request.check(&self.network, from);
+        let checked = request.check(self.network(), from);
         let mut requests = Vec::new();
         let reply = match (checked, request) {
             (Err(refusal), _) => WalletReply::Refused(refusal),
@@ -62,12 +62,23 @@ impl AuthorityHost {
         for entry in &self.log {
             if let LogEntry::Record(owner, record) = entry
                 && *owner == of
-                && let Some(name) = record.name(&self.network)
+                && let Some(name) = record.name(self.network())
             {
                 records.insert(name, (**record).clone());
             }
         }
         records.into_values().collect()
+    }
+
+    /// Tells whether it keeps the transaction of this name for its payer.
+    pub(in crate::payments) fn keeps(&self, id: TxId) -> bool {
+        let network = self.network().id();
+        self.log.iter().any(|entry| match entry {
+            LogEntry::Record(_, record) => {
+                matches!(&record.content, RecordContent::Sent(known) if known.id(network) == id)
+            }
+            _ => false,
+        })
     }
 
     pub(super) fn has_sent(&self, tx: &Transaction) -> bool {

@@ -50,10 +50,20 @@ impl Wallet {
     }
 
     /// Looks after what it waits for, and does what is due.
-    pub(in crate::payments) fn look(&mut self, now: Time, committee: &Committee) -> Vec<Deed> {
+    ///
+    /// `committee` orders releases; whether it still does, `asks` says.
+    pub(in crate::payments) fn look(
+        &mut self,
+        now: Time,
+        committee: &Committee,
+        asks: bool,
+    ) -> Vec<Deed> {
         self.is_look_due = false;
         let mut deeds = self.conclude(now);
-        deeds.extend(self.release(now, committee));
+        deeds.extend(self.release(now, committee, asks));
+        if !asks {
+            self.try_again(now);
+        }
         self.wonder();
         deeds.extend(self.ask());
         deeds

@@ -12,11 +12,14 @@ use std::sync::Arc;
 impl Wallet {
     /// Asks for the release of what is locked, and of what is under way for too long; takes
     /// refunds, goes on with what was decided for, and shows certificates of what is still open.
-    pub(super) fn release(&mut self, now: Time, committee: &Committee) -> Vec<Deed> {
+    ///
+    /// What was decided stays so in later epochs.
+    pub(super) fn release(&mut self, now: Time, committee: &Committee, asks: bool) -> Vec<Deed> {
         let (mut frozen, mut deeds) = (Vec::new(), Vec::new());
         for (id, coin) in self.to_release(now) {
             let standing = committee.standing(id);
             match standing.decision {
+                None if !asks => {}
                 _ if !standing.is_frozen() => frozen.push(coin),
                 None => deeds.extend(self.certificate_over(id)),
                 Some(Decision::Refund) => deeds.extend(self.refund(now, &coin)),

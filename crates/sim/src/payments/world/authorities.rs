@@ -3,7 +3,7 @@
 use super::{Frame, HostEvent, SimEvent, Verdicts, World};
 use crate::faults::Fault;
 use crate::payments::books::Violation;
-use crate::payments::host::{AuthorityHost, HostRequest};
+use crate::payments::host::{HostRequest, Seat};
 use crate::payments::liar::{self, Behaviour};
 use quorate_payments::{Answer, AuthorityEvent, Numbered, Transaction, Verdict, WalletRequest};
 use quorate_types::Time;
@@ -13,10 +13,10 @@ impl World {
     pub(super) fn on_order(&mut self, host: usize, from: usize, tx: &Transaction) {
         let behaviour = self.behaviour(host);
         if behaviour != Behaviour::Honest {
-            self.seen.add(&self.network, tx);
-            let AuthorityHost { keys, .. } = &self.hosts[host];
-            let me = self.hosts[host].id();
-            let answer = liar::answer(behaviour, &self.network, keys, me, tx, &mut self.rng);
+            let Seat { keys, network, .. } = self.seat(host).clone();
+            let me = self.seat(host).id();
+            self.seen.add(&network, tx);
+            let answer = liar::answer(behaviour, &network, &keys, me, tx, &mut self.rng);
             if let Some(answer) = answer {
                 self.send(host, from, &Frame::Answer(me, Box::new(answer)));
             }
@@ -60,6 +60,10 @@ impl World {
                 self.resubmit(host);
                 Vec::new()
             }
+            HostEvent::ReportLocks(next) => {
+                self.report_locks_again(host, next);
+                Vec::new()
+            }
         };
         self.serve(host, requests)?;
         if let Some(at) = self.hosts[host].next_timeout() {
@@ -78,8 +82,8 @@ impl World {
                     self.later(host, most_us, HostEvent::Synced(up_to));
                 }
                 HostRequest::Sign(job) => {
-                    let AuthorityHost { keys, .. } = &self.hosts[host];
-                    let signed = job.run(&self.network, &keys.voting, self.hosts[host].id());
+                    let seat = self.seat(host);
+                    let signed = job.run(&seat.network, &seat.keys.voting, seat.id());
                     let event = Box::new(AuthorityEvent::Signed(signed));
                     self.later(host, 1_000, HostEvent::Machine(event));
                 }
@@ -92,9 +96,10 @@ impl World {
                 HostRequest::Reply(ticket, number, content) => {
                     let to = usize::try_from(ticket).expect("an endpoint");
                     let reply = Box::new(Numbered { number, content });
-                    self.send(host, to, &Frame::Reply(self.hosts[host].id(), reply));
+                    self.send(host, to, &Frame::Reply(self.seat(host).id(), reply));
                 }
                 HostRequest::Report(coin, held) => self.report_lock(host, coin, held)?,
+                HostRequest::Closed(next) => self.report_locks(host, next)?,
                 HostRequest::Evidence(proof) => {
                     self.conflicts += 1;
                     if !proof.is_proven(&self.stranger) {
@@ -109,7 +114,10 @@ impl World {
 
     fn answer(&mut self, host: usize, ticket: u64, answer: Answer) -> Verdicts {
         match &answer.verdict {
-            Verdict::Vote(_) => self.books.on_vote(self.hosts[host].authority, answer.tx)?,
+            Verdict::Vote(_) => {
+                let (voter, shard) = (self.voter(host), self.hosts[host].shard);
+                self.books.on_vote(voter, shard, answer.tx)?;
+            }
             Verdict::Invalid(_) => self.invalid += 1,
             Verdict::Locked { .. }
             | Verdict::Busy
@@ -117,7 +125,7 @@ impl World {
             | Verdict::Released { .. }
             | Verdict::Closed => {}
         }
-        let by = self.hosts[host].id();
+        let by = self.seat(host).id();
         let to = usize::try_from(ticket).expect("an endpoint");
         self.send(host, to, &Frame::Answer(by, Box::new(answer)));
         Ok(())
@@ -135,7 +143,7 @@ impl World {
         if behaviour != Behaviour::Honest {
             let reply = self.seen.reply(behaviour, &content, &mut self.rng);
             if let Some(content) = reply {
-                let me = self.hosts[host].id();
+                let me = self.seat(host).id();
                 let reply = Box::new(Numbered { number, content });
                 self.send(host, from, &Frame::Reply(me, reply));
             }

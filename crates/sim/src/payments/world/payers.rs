@@ -6,8 +6,8 @@ use crate::payments::payer::{Deed, Mishap};
 use crate::payments::thief::Act;
 use quorate_crypto::IdentityKey;
 use quorate_payments::{
-    Answer, Coin, Numbered, PayerEffect, PayerEvent, PaymentOutcome, Source, Transaction, TxId,
-    WalletReply,
+    Answer, Coin, Numbered, Origin, PayerEffect, PayerEvent, PaymentOutcome, Source, Transaction,
+    TxId, WalletReply,
 };
 use quorate_types::ReplicaId;
 use std::sync::Arc;
@@ -34,13 +34,13 @@ impl World {
     }
 
     fn on_made(&mut self, tx: &Transaction) -> Verdicts {
-        self.books.on_transaction(tx.id(self.network.id()), tx)
+        self.books.on_transaction(tx.id(self.founding().id()), tx)
     }
 
     /// An honest owner shows a transaction: with no other one is it evidence against it (★). Who
     /// was made again knows all that a quorum can tell; a copy knows nothing.
     fn on_shown(&mut self, payer: usize, tx: &Transaction) -> Verdicts {
-        let id = tx.id(self.network.id());
+        let id = tx.id(self.founding().id());
         let (wallet, is_refund) = (&self.wallets[payer], matches!(tx.source, Source::Refund(_)));
         if !self.books.on_shown(id) || wallet.was_copied() || is_refund {
             return Ok(());
@@ -62,7 +62,8 @@ impl World {
     pub(super) fn on_mishap(&mut self, payer: usize, down: Duration, mishap: Mishap) {
         let owner = self.wallets[payer].owner();
         self.wallets[payer].suffer(self.now, mishap);
-        self.wallets[payer].barred = self.books.well_known(owner);
+        let epoch = self.wallets[payer].epoch;
+        self.wallets[payer].barred = self.books.well_known(epoch, owner);
         self.events.schedule(self.now + down, SimEvent::PayerRestart(payer));
         // Whoever paid shows its receipts again, but for what authorities keep.
         let lost = |coin: &&Coin| {
@@ -85,7 +86,8 @@ impl World {
             PayerWork::Machine(event) => self.wallets[payer].handle(now, event),
             PayerWork::Timer => self.wallets[payer].on_timeout(now),
             PayerWork::Look => {
-                let deeds = self.wallets[payer].look(now, &self.committee);
+                let asks = self.committees[self.wallets[payer].epoch].has_releases();
+                let deeds = self.wallets[payer].look(now, &self.committees[0], asks);
                 self.perform(payer, deeds)?;
             }
         }
@@ -127,7 +129,8 @@ impl World {
         for deed in deeds {
             match deed {
                 Deed::Ask(to, request) => {
-                    let host = self.host_of(to, self.wallets[payer].owner());
+                    let wallet = &self.wallets[payer];
+                    let host = self.host_of(wallet.epoch, to, wallet.owner());
                     self.send(me, host, &Frame::Ask(Box::new(request)));
                 }
                 Deed::Submit(step) => self.submit(&step),
@@ -139,9 +142,10 @@ impl World {
     }
 
     /// The shard of an authority that serves this key.
-    fn host_of(&self, authority: ReplicaId, owner: IdentityKey) -> usize {
-        let shard = self.network.shard_of(&owner);
-        authority.index() * usize::from(self.scenario.shards) + usize::from(shard)
+    fn host_of(&self, epoch: usize, authority: ReplicaId, owner: IdentityKey) -> usize {
+        let shard = self.founding().shard_of(&owner);
+        let authority = self.epochs[epoch].members[authority.index()];
+        authority * usize::from(self.scenario.shards) + usize::from(shard)
     }
 
     pub(super) fn drain_payer(&mut self, payer: usize) -> Verdicts {
@@ -155,11 +159,12 @@ impl World {
                 }
                 PayerEffect::Send { to, transaction } => {
                     self.on_shown(payer, &transaction)?;
-                    let host = self.host_of(to, transaction.payer);
+                    let epoch = self.wallets[payer].epoch;
+                    let host = self.host_of(epoch, to, transaction.payer);
                     self.send(me, host, &Frame::Order(transaction));
                 }
                 PayerEffect::Count(job) => {
-                    let counted = job.run(&self.network);
+                    let counted = job.run(self.wallets[payer].network());
                     let due = PayerWork::Machine(PayerEvent::Counted(job.tx, counted));
                     let at = self.soon(1_000);
                     self.events.schedule(at, SimEvent::Payer { payer, life, due });
@@ -206,6 +211,10 @@ impl World {
         }
         self.thieves.iter_mut().for_each(|thief| thief.hear(coin));
         let Some(payee) = self.wallet_of(coin.output.owner) else { return Ok(()) };
+        if let Origin::Certified(proof) = &coin.origin {
+            let epoch = usize::try_from(proof.certificate.epoch.0).expect("few");
+            self.on_enter(self.hosts.len() + payee, epoch)?;
+        }
         self.wallets[payee].add(coin.clone());
         self.drain_payer(payee)
     }
@@ -219,6 +228,8 @@ impl World {
                 Act::Show(tx) => self.show_to_some(me, &tx)?,
                 Act::Split(rivals) => self.split(me, &rivals)?,
                 Act::Submit(step) => self.submit(&step),
+                Act::Sign(tx) => self.on_made(&tx)?,
+                Act::Usurp => self.usurp(thief),
             }
         }
         Ok(())
@@ -227,7 +238,7 @@ impl World {
     /// One of them for each host, or none.
     fn split(&mut self, from: usize, rivals: &[Arc<Transaction>]) -> Verdicts {
         for tx in rivals {
-            self.books.on_transaction(tx.id(self.network.id()), tx)?;
+            self.books.on_transaction(tx.id(self.founding().id()), tx)?;
         }
         for host in 0..self.hosts.len() {
             if let Some(tx) = rivals.get(self.rng.index(rivals.len() + 1)) {
@@ -238,7 +249,7 @@ impl World {
     }
 
     fn show_to_some(&mut self, from: usize, tx: &Arc<Transaction>) -> Verdicts {
-        self.books.on_transaction(tx.id(self.network.id()), tx)?;
+        self.books.on_transaction(tx.id(self.founding().id()), tx)?;
         let everybody = self.rng.one_in(3);
         for host in 0..self.hosts.len() {
             if everybody || self.rng.coin() {
