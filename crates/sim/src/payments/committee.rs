@@ -3,6 +3,7 @@
 
 use quorate_crypto::{Digest, IdentityKey};
 use quorate_payments::change::{Border, ChangeStep};
+use quorate_payments::committee::Step;
 use quorate_payments::release::{
     self, Decided, Docket, Known, MemoryDocket, ReleaseStep, Releases, Standing,
 };
@@ -73,7 +74,9 @@ impl Committee {
 
     /// Executes the step of a change in these bytes; `None` where it is refused.
     pub(super) fn execute_change(&mut self, bytes: &[u8]) -> Option<ChangeStep> {
-        let step = ChangeStep::open(&self.network, bytes).ok()?;
+        // Its own epoch's network: the one that a change ends, and that closing reports are of.
+        let opened = Step::open(&self.network, Some(&self.network), bytes).ok()?;
+        let Step::Change(step) = opened else { return None };
         self.border.apply(&step).ok()?;
         if let ChangeStep::Change(change) = &step {
             self.ordered.push(Ordered::Close(change.next.digest()));

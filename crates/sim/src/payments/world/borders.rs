@@ -9,6 +9,7 @@ use crate::payments::liar::Behaviour;
 use crate::payments::thief::Leak;
 use quorate_crypto::Digest;
 use quorate_payments::change::{ChangeStep, Closing, LockEntry, chunk_leaf, decode_chunk};
+use quorate_payments::committee::Step;
 use quorate_types::{ReplicaId, Weights};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,8 +48,9 @@ impl World {
     }
 
     fn submit_change(&mut self, epoch: usize, step: &ChangeStep) {
+        let step = Step::Change(step.clone()).encode();
         for at in self.arrivals() {
-            self.events.schedule(at, SimEvent::ChangeStep(epoch, step.encode()));
+            self.events.schedule(at, SimEvent::ChangeStep(epoch, step.clone()));
         }
     }
 
@@ -75,6 +77,7 @@ impl World {
                 Ok(())
             }
             ChangeStep::Closing(closing) => self.on_counted(epoch, &closing),
+            ChangeStep::Entered(_) => unreachable!("nobody says so here"),
         }
     }
 
