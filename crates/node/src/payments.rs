@@ -2,9 +2,9 @@
 //! and a real disk.
 //!
 //! [`Authority`] runs one shard of one authority; [`PayClient`] shows transactions to all of
-//! them; [`PayTestnet`] writes a network's files. Authorities never talk to each other: what they
-//! have to agree on, releases of locked coins, a committee orders ([`ReleaseCommittee`]), which
-//! each follows.
+//! them; [`PayTestnet`] writes a network's files. Authorities talk to each other at the end of an
+//! epoch alone ([`run_authority`]). What they have to agree on, releases of locked coins and changes
+//! of the authorities, a committee orders ([`ReleaseCommittee`]), which each follows.
 //!
 //! ```text
 //! readers (tokio) ──▶ check (N threads) ──▶ machine ──▶ log ──▶ answers (tokio)
@@ -44,7 +44,7 @@ pub use client::{PayClient, PayFeed, PreparedOrder};
 pub use committee::{CommitteeError, ReleaseCommittee};
 pub use config::{AuthorityConfig, AuthorityConfigError};
 pub use epochs::{
-    Beginning, Begun, ClosedReport, NextEpoch, PayEpochError, begin, change_beside, close,
+    Beginning, Begun, ClosedReport, Ended, NextEpoch, PayEpochError, begin, change_beside, close,
     read_change, report_folder, write_change,
 };
 pub use filled::SpentFill;
@@ -53,7 +53,7 @@ pub use following::{FollowError, Followed, NetworkFollower, follow_network, look
 pub use locks::{Locks, recover};
 pub use network_files::{NetworkChain, read_network, read_network_before, read_network_file};
 pub use releases::ReleaseFeed;
-pub use run::{Ended, run_authority};
+pub use run::run_authority;
 pub use status::AuthorityStatus;
 pub use testnet::{PayTestnet, PayTestnetPlan};
 

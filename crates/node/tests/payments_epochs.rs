@@ -244,8 +244,8 @@ async fn finish(file: &Path, payment: &Arc<Transaction>) -> Coin {
     }
 }
 
-/// Replaced after its disk was lost, then one more, while payments go on and one signs a report that
-/// is none; and what an order alone can do, it does in later epochs too.
+/// Replaced after its disk was lost, then one more, while payments go on and one signs a report
+/// that is none; and what an order alone can do, it does in later epochs too.
 #[test]
 fn authorities_change_while_payments_go_on() {
     let mut net = Net::start();

@@ -332,7 +332,7 @@ impl Authority {
         for (ticket, input, second) in self.late.remove(&sequence).unwrap_or_default() {
             let tx = second.id;
             let first = lock.map(|lock| Box::new(lock.core.clone()));
-            // An earlier epoch's release gave the coin back: its refund is here, and proves nothing.
+            // An earlier epoch's release gave the coin back: its refund is here, no proof.
             let is_refund = |core: &Core| core.kind == CoreKind::Refund;
             let spent = first.as_deref().filter(|first| !is_refund(first) && !is_refund(&second));
             if let Some(first) = spent.cloned() {

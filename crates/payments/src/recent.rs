@@ -17,7 +17,8 @@ pub(crate) struct Recent<V> {
 }
 
 impl<V> Recent<V> {
-    /// Nothing yet, and room for some half of `slots_max`, a power of two, before much is forgotten.
+    /// Nothing yet, and room for some half of `slots_max`, a power of two, before much is
+    /// forgotten.
     pub(crate) fn new(slots_max: usize) -> Self {
         assert!(slots_max.is_power_of_two(), "slots are a power of two");
         Self { slots: Vec::new(), used: 0, slots_max }

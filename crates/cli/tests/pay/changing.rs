@@ -57,8 +57,8 @@ impl Place {
         change
     }
 
-    /// Has the last authority's disk and key lost, which was stopped, and draws up a change by which
-    /// it gets new ones.
+    /// Has disk and key of the last authority lost, which was stopped, and draws up a change by
+    /// which it gets new ones.
     pub(super) fn replace_last(&self) -> String {
         let lost = self.path("net/authority-3");
         fs::remove_dir_all(lost.join("data-0")).expect("its disk is lost");

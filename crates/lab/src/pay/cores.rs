@@ -20,7 +20,7 @@ pub enum CoresError {
     /// Some shards would have more than others.
     #[error("{cores} processors do not divide among {shards} shards: name a multiple of {shards}")]
     Uneven {
-        /// Processors asked for.
+        /// Number of processors for the authority.
         cores: usize,
         /// Shards that share them.
         shards: u16,
@@ -31,7 +31,7 @@ pub enum CoresError {
          this process may use"
     )]
     TooFew {
-        /// Processors asked for.
+        /// Number of processors for the authority.
         cores: usize,
         /// Processors that there are.
         here: usize,

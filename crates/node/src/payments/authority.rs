@@ -5,8 +5,8 @@ mod log;
 use super::committee::ReleaseCommittee;
 use super::config::{AuthorityConfig, AuthorityConfigError};
 use super::epochs::{
-    Beginning, DiskInheritance, ReportShelf, Succession, epoch_folder, mark_name, network_in_force,
-    owner_of, report_folder_of,
+    Beginning, DiskInheritance, Ended, ReportShelf, Succession, epoch_folder, mark_name,
+    network_in_force, owner_of, report_folder_of,
 };
 use super::evidence::Evidence;
 use super::follower::{Follower, FollowerStatus, Following};
@@ -16,7 +16,6 @@ use super::order::OrderReader;
 use super::queue::{Leaving, Promise, Queued};
 use super::records::Records;
 use super::releases::{ReleaseFeed, ReleaseLog};
-use super::run::Ended;
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
 use super::wallet_requests::{WalletRequests, open_recorded};
@@ -147,23 +146,14 @@ impl Authority {
         let next = kept.locks.next();
         let (stop, stopped) = bounded(0);
         let releases = origin.spawn(&mut threads, config, &arrived, kept, stopped.clone())?;
-        let (supersede, superseded) = bounded(1);
+        let superseded = bounded(1);
         if let (Some(committee), Some(status)) = (&config.committee, following) {
-            let follower = Follower::new(&origin.network, origin.me, origin.shard);
-            let (feed, identity) = (releases.clone(), keys.identity.clone());
-            let succession = Succession::new(config, &identity, &origin.network, runtime.handle())?;
-            let mut following = Following::new(follower, feed, identity, succession, status);
+            let identity = &origin.identity;
+            let succession = Succession::new(config, identity, &origin.network, runtime.handle())?;
+            let following = origin.following(releases.clone(), succession, status);
             let reader = OrderReader::new(committee, stopped);
-            let supersede = supersede.clone();
-            let follow = move || {
-                let beginning = reader.run(&mut following)?;
-                beginning.map_or(Ok(()), |beginning| {
-                    // Fails only when the host stops.
-                    let _ = supersede.send(beginning);
-                    Ok(())
-                })
-            };
-            threads.spawn("committee", follow)?;
+            let supersede = superseded.0.clone();
+            threads.spawn("committee", move || follow(&reader, following, &supersede))?;
         }
         let server = Server::new(
             tls::listener(&keys.identity)?,
@@ -185,7 +175,7 @@ impl Authority {
             epoch: origin.network.epoch(),
             failures,
             stopping,
-            superseded: (supersede, superseded),
+            superseded,
             machine: Some(stop),
             releases,
             threads: threads.handles,
@@ -217,7 +207,8 @@ impl Authority {
         self.releases.clone()
     }
 
-    /// Blocks until `shutdown` is triggered, the next epoch can begin or something fails, then stops.
+    /// Blocks until `shutdown` is triggered, the next epoch can begin or something fails; then
+    /// stops.
     ///
     /// # Errors
     /// What failed.
@@ -285,6 +276,17 @@ impl Origin {
             counts: Arc::new(Counts::new()),
             payers: Arc::default(),
         })
+    }
+
+    /// What acts on the committee's order here.
+    fn following(
+        &self,
+        feed: ReleaseFeed,
+        succession: Succession,
+        status: Arc<FollowerStatus>,
+    ) -> Following {
+        let follower = Follower::new(&self.network, self.me, self.shard);
+        Following::new(follower, feed, self.identity.clone(), succession, status)
     }
 
     /// Owner of this shard's folders.
@@ -397,6 +399,19 @@ impl Origin {
             self.spawn_log(threads, kept, folder, (events.clone(), queued))?;
         Ok(ReleaseFeed { events, reports, closings })
     }
+}
+
+/// Follows the committee's order, and says when the next epoch can begin.
+fn follow(
+    reader: &OrderReader,
+    mut following: Following,
+    supersede: &Sender<Beginning>,
+) -> Result<(), NodeError> {
+    if let Some(beginning) = reader.run(&mut following)? {
+        // Fails only when the host stops.
+        let _ = supersede.send(beginning);
+    }
+    Ok(())
 }
 
 /// What an authority that is stopped keeps, opened in its place.

@@ -27,7 +27,7 @@ pub(super) use change_file::publish_change;
 pub(super) use inheritance::DiskInheritance;
 pub(super) use report::{Reporter, write_report};
 pub(super) use shelf::ReportShelf;
-pub use succession::{Beginning, NextEpoch};
+pub use succession::{Beginning, Ended, NextEpoch};
 pub(super) use succession::{Succession, network_in_force};
 
 use super::{AuthorityConfig, AuthorityConfigError, read_network_before};

@@ -187,8 +187,8 @@ impl Following {
         Self { follower, feed, identity, succession, status }
     }
 
-    /// Submits what is not reported. What is refused stays, for a member that is behind refuses what
-    /// others count.
+    /// Submits what is not reported. What is refused stays, for a member that is behind refuses
+    /// what others count.
     fn report(&mut self, committee: &ReleaseCommittee) -> Result<(), CommitteeError> {
         self.feed.reports().try_iter().for_each(|report| self.follower.on_report(report));
         let reports: Vec<Report> = self.follower.reports.values().cloned().collect();

@@ -3,9 +3,8 @@
 
 use super::committee::ReleaseCommittee;
 use super::config::AuthorityConfig;
-use super::epochs::{Beginning, Succession};
+use super::epochs::{Beginning, Ended, Succession};
 use super::order::{Interruption, Listener, OrderReader};
-use super::run::Ended;
 use crate::NodeError;
 use crate::shutdown::Shutdown;
 use crate::validator::start_runtime;

@@ -1,5 +1,5 @@
-//! Reader of a payment network's order, as its committee proves it: from number 0 at each start, and
-//! again whenever the committee is connected to anew.
+//! Reader of a payment network's order, as its committee proves it: from number 0 at each start,
+//! and again whenever the committee is connected to anew.
 //!
 //! [`OrderReader`] waits and calls; what is done of the order, its [`Listener`] decides.
 

@@ -8,20 +8,11 @@
 
 use super::authority::Authority;
 use super::config::AuthorityConfig;
-use super::epochs::{Beginning, network_in_force};
+use super::epochs::{Ended, network_in_force};
 use super::newcomer;
 use crate::NodeError;
 use crate::shutdown::Shutdown;
 use quorate_crypto::KeyFile;
-
-/// Reason that an authority's shard has ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// It was asked to stop.
-    Stopped,
-    /// The next epoch can begin here.
-    Superseded(Beginning),
-}
 
 /// Start of an [`Authority`].
 type Start = fn(&AuthorityConfig, &KeyFile) -> Result<Authority, NodeError>;

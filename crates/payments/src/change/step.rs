@@ -53,7 +53,7 @@ pub struct Closing {
 pub struct Entered {
     /// Index of the authority in the epoch that began.
     pub authority: ReplicaId,
-    /// Its shard.
+    /// Index of the shard, below the number that the network has.
     pub shard: u16,
     /// The authority's signature, under its identity key.
     pub signature: Signature,

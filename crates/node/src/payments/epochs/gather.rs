@@ -125,8 +125,8 @@ impl Gathering {
         self.tasks.spawn_on(fetch, &self.runtime);
     }
 
-    /// Folders of the reports, once a quorum's are here of every shard, and whoever may still report
-    /// has had its time.
+    /// Folders of the reports, once a quorum's are here of every shard, and whoever may still
+    /// report has had its time.
     pub(super) fn ready(&mut self) -> Option<Vec<PathBuf>> {
         let here = self.here.lock();
         let ended = &self.sources.ended;

@@ -56,6 +56,15 @@ pub struct Beginning {
     reports: Vec<PathBuf>,
 }
 
+/// Reason that an authority's shard has ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It was asked to stop.
+    Stopped,
+    /// The next epoch can begin here.
+    Superseded(Beginning),
+}
+
 impl Beginning {
     /// Begins the epoch.
     ///
@@ -193,8 +202,8 @@ impl Succession {
         self.borders.iter().find(|border| border.ended.epoch() == self.present)
     }
 
-    /// Goes on towards the newest epoch that this shard's authority votes in: fetches reports of the
-    /// coming border. Returns the epoch's beginning once they are here.
+    /// Goes on towards the newest epoch that this shard's authority votes in: fetches reports of
+    /// the coming border. Returns the epoch's beginning once they are here.
     ///
     /// # Errors
     /// When the reports' authorities cannot be connected to.
