@@ -158,7 +158,7 @@ pub fn measure(
     // Before anything is locked, so that what it is compared with is as new.
     let over_spent = match rounds {
         0 => None,
-        _ => Some(measure_over_spent(config, &place, rest, (cores.as_ref(), say))?),
+        _ => Some(measure_over_spent(config, &place, rest, cores.as_ref(), say)?),
     };
     say("one authority, on processors of its own");
     let alone = one_authority(config, &place, saturating, cores.as_ref())?;

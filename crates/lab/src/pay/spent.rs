@@ -60,7 +60,8 @@ pub(super) fn measure_over_spent(
     config: &PayBenchConfig,
     place: &Place,
     lots: &[Prepared],
-    (cores, say): (Option<&Cores>, &dyn Fn(&str)),
+    cores: Option<&Cores>,
+    say: &dyn Fn(&str),
 ) -> Result<OverSpent, PayBenchError> {
     let inputs = config.spent;
     say(&format!("filling {inputs} spent inputs"));
