@@ -22,7 +22,9 @@ const CORES_PER_NETWORK_THREAD: usize = 4;
 /// the address in its configuration. It may be killed at any time: what it voted for is on disk.
 ///
 /// Where its configuration names a `committee`, it follows the order in which that releases locked
-/// coins; payments go on while the committee cannot be reached.
+/// coins and changes the authorities; payments go on while the committee cannot be reached. When an
+/// epoch ends there, it reports what it locked, fetches what the others reported, and votes in the
+/// next one. One that is no authority yet waits for the change that names it.
 ///
 /// It exits with 3 when its locks are fewer than it had, or it is not told that there never were
 /// any: it would vote twice for one coin, and must not start again under its keys. And with 4 when
