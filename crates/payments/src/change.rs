@@ -3,8 +3,10 @@
 //! # Assumptions
 //!
 //! Faulty authorities of each epoch weigh F of it at most while it lasts, and an order that all
-//! follow: that of a committee. What former authorities' voting keys sign once their epoch has
-//! ended is anybody's guess: they may leak, all of them.
+//! follow: that of a committee. What former authorities' voting keys sign later is anybody's guess:
+//! they may leak, all of them, once every honest authority has closed or its report counts no more,
+//! since the next epoch has begun. (Whoever had those of a quorum before that could show an honest
+//! one that has not closed yet what nobody voted for, and have it reported.)
 //!
 //! # Specification
 //!

@@ -9,7 +9,7 @@ use crate::{Core, Invalid, Network, OutputId, Transaction, TxCertificate, TxId};
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{bad_items, verify_batch};
-use quorate_types::{Peer, Rejected, Verified, Verify};
+use quorate_types::{Epoch, Peer, Rejected, Verified, Verify};
 use std::sync::Arc;
 
 /// Slots for certified transactions: some seconds' at full speed.
@@ -22,9 +22,10 @@ pub struct OrderVerifier {
     network: Arc<Network>,
     shard: u16,
     spent: Arc<SpentSet>,
-    /// Transactions of which a certificate was seen and checked: that they are certified is a fact,
-    /// whichever certificate is shown next.
-    certified: Mutex<Recent<()>>,
+    /// Transactions of which a certificate was seen and checked, each with the epoch that it names:
+    /// that they are certified in it is a fact, whichever certificate of it is shown next. That
+    /// the keys of an ended epoch signed says nothing of the one in force.
+    certified: Mutex<Recent<Epoch>>,
 }
 
 /// Result of checking an order.
@@ -156,7 +157,7 @@ impl OrderVerifier {
         for at in open {
             for (input, certificate) in seen[at].tx.certificates() {
                 let can_tell = certificate.epoch <= self.network.epoch();
-                if can_tell && known.get(&input.tx.0).is_none() {
+                if can_tell && known.get(&input.tx.0) != Some(&certificate.epoch) {
                     claims.push((at, input, certificate));
                 }
             }
@@ -166,9 +167,9 @@ impl OrderVerifier {
         let verdicts = self.network.votes().verify(&items);
         let mut refused = Vec::new();
         let mut known = self.certified.lock();
-        for ((at, input, _), is_good) in claims.into_iter().zip(verdicts) {
+        for ((at, input, certificate), is_good) in claims.into_iter().zip(verdicts) {
             if is_good {
-                known.put(input.tx.0, ());
+                known.put(input.tx.0, certificate.epoch);
             } else {
                 refused.push((at, input));
             }

@@ -127,6 +127,9 @@ pub enum CoinStatus {
     /// The input is locked for nothing, and is or was under [release](crate::release): it can be
     /// had back as that decides, and not be spent.
     Frozen,
+    /// One of several transactions may have taken the input in an earlier epoch: which one, or
+    /// none, later reports of that epoch's end may say.
+    Contested,
 }
 
 impl CoinStatus {
@@ -143,7 +146,11 @@ impl CoinStatus {
     ) -> Result<Self, E> {
         let Some(Locked { tx, sequence }) = spent.get(input)? else {
             let is_frozen = spent.frozen().contains(input);
-            return Ok(if is_frozen { Self::Frozen } else { Self::Free });
+            return Ok(match is_frozen {
+                true => Self::Frozen,
+                false if spent.is_contested(input)? => Self::Contested,
+                false => Self::Free,
+            });
         };
         let core = read(sequence)?.filter(|core| core.payer == asker);
         Ok(Self::Locked { tx, core: core.map(Box::new) })
@@ -178,7 +185,8 @@ impl CoinStatus {
         if committee.includes_honest(&bitmap(&frozen.map(|(from, _)| from.index()).collect())) {
             return Some(Self::Frozen);
         }
-        // Those who know of a lock or a release do not count, whatever they can show of it.
+        // Those who know of a lock or a release, or of several transactions that may have taken it,
+        // do not count, whatever they can show of it.
         let is_counted = mutants::active(Mutant::PayFreeByFewer);
         let free = said.iter().filter(|(_, status)| is_counted || **status == Self::Free);
         let free = bitmap(&free.map(|(from, _)| from.index()).collect());

@@ -6,7 +6,7 @@ pub use quorate_crypto::mutants::Mutant;
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor; those of payments under [`crate::payments`]. The others are about keys and
 /// shares that no scenario forges.
-pub const ALL: [Mutant; 107] = [
+pub const ALL: [Mutant; 116] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -114,6 +114,15 @@ pub const ALL: [Mutant; 107] = [
     Mutant::PayReleaseUnheard,
     Mutant::PayFreezeByAnybody,
     Mutant::PayReportByAnybody,
+    Mutant::PayVoteAfterClosing,
+    Mutant::PayCloseBeforePersist,
+    Mutant::PayUnionTakesOne,
+    Mutant::PayTrustFormerEpochs,
+    Mutant::PayAdmitOnOneReport,
+    Mutant::PayForgetEarlierBorders,
+    Mutant::PayTrustInherited,
+    Mutant::PayCloseForAnybody,
+    Mutant::PayCloseUndecided,
 ];
 
 /// Leaves a rule out on this thread until it is dropped.

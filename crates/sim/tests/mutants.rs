@@ -377,6 +377,14 @@ missed_by_payers! {
     silence_taken_for_nothing: PayReleaseUnheard in 400;
     freezes_by_anybody: PayFreezeByAnybody in 400;
     reports_in_anothers_name: PayReportByAnybody in 400;
+    votes_after_the_report_of_all_locks: PayVoteAfterClosing in 400;
+    closings_that_are_not_durable: PayCloseBeforePersist in 400;
+    closings_in_anothers_name: PayCloseForAnybody in 400;
+    decisions_left_out_of_the_report: PayCloseUndecided in 400;
+    the_first_of_two_candidates_taken: PayUnionTakesOne in 400;
+    certificates_under_leaked_keys: PayTrustFormerEpochs in 400;
+    one_report_taken_for_an_honest_word: PayAdmitOnOneReport in 400;
+    inherited_locks_that_are_not_checked: PayTrustInherited in 400;
 }
 
 /// As the swarm's: found, shrunk, and its file fails in the same way; without the mutant nothing is

@@ -22,7 +22,8 @@ impl Wallet {
         }
         for (from, states) in answers {
             for (release, state) in coins.iter().zip(states) {
-                let Ok(_) = rules.report(*from, release.coin, &self.held(release.coin, state));
+                let Some(held) = self.held(release.coin, state) else { continue };
+                let Ok(_) = rules.report(*from, release.coin, &held);
             }
         }
         for (at, release) in coins.iter_mut().enumerate() {
@@ -31,22 +32,23 @@ impl Wallet {
             // Those too that came after the end.
             let states = answers.iter().filter_map(|(from, states)| Some((*from, states.get(at)?)));
             for (from, state) in states {
-                let tx = self.held(release.coin, state).tx();
-                release.standing.reports.insert(from, tx);
-                release.standing.claims.extend(tx);
+                let Some(held) = self.held(release.coin, state) else { continue };
+                release.standing.reports.insert(from, held.tx());
+                release.standing.claims.extend(held.tx());
             }
         }
     }
 
-    /// Lock that an authority would report.
-    fn held(&self, coin: OutputId, state: &CoinStatus) -> Held {
-        match state {
+    /// Lock that an authority would report; `None` where it would report nothing.
+    fn held(&self, coin: OutputId, state: &CoinStatus) -> Option<Held> {
+        Some(match state {
+            CoinStatus::Contested => return None,
             CoinStatus::Free | CoinStatus::Frozen => Held::Free,
             CoinStatus::Locked { tx, core } if self.is_own(core.as_deref(), *tx, coin) => {
                 Held::For(core.as_deref().expect("a transaction that is shown").clone())
             }
             CoinStatus::Locked { tx, .. } => Held::Pruned(*tx),
-        }
+        })
     }
 
     /// Tells whether only a release can free coins of a payment that lost, and may: a quorum

@@ -226,7 +226,7 @@ impl Wallet {
                 }
                 Some(CoinStatus::Locked { tx, .. }) => taken.push((*input, tx)),
                 Some(CoinStatus::Frozen) => frozen.push(*input),
-                None => {}
+                Some(CoinStatus::Contested) | None => {}
             }
         }
         self.note_release(frozen)?;

@@ -7,8 +7,8 @@ use crate::testing::{
     ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, replica, secret, to,
 };
 use crate::{
-    AuthorityEffect, AuthorityEvent, Coin, Invalid, Network, NetworkError, OutputId, PayScheme,
-    ReleaseEntry, Transaction, TxId, Verdict,
+    AuthorityEffect, AuthorityEvent, Coin, CoinStatus, Core, Invalid, LookupFailed, Network,
+    NetworkError, Origin, OutputId, PayScheme, ReleaseEntry, Transaction, TxId, Verdict,
 };
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Digest, KeyFile, Signature, hash};
@@ -146,6 +146,23 @@ fn leaked_keys_and_an_owner_make_no_second_spend() {
     assert!(!scene.is_certified(&mut hosts, &onward));
 }
 
+/// That a certificate of the former epoch was found to be signed says nothing of one that names the
+/// epoch in force.
+#[test]
+fn a_checked_certificate_of_a_former_epoch_stands_for_none_of_this_one() {
+    let scene = &mut Scene::new();
+    let reports = scene.reports(&[0, 1, 2]);
+    let mut hosts = scene.begin(&reports);
+    let mut forged = scene.coins(&scene.spend(MALLORY));
+    let onward = scene.next.spend(MALLORY, &forged, &[to(ALICE, 5)]);
+    assert_eq!(hosts[1].verdict(&onward), Verdict::Undecided { input: forged[0].id });
+    let Origin::Certified(proof) = &mut forged[0].origin else { panic!("it was paid") };
+    proof.certificate.epoch = scene.next.network.epoch();
+    let onward = scene.next.spend(MALLORY, &forged, &[to(ALICE, 5)]);
+    let refused = Verdict::Invalid(Invalid::Certificate(forged[0].id));
+    assert_eq!(hosts[1].verdict(&onward), refused);
+}
+
 /// A liar reports what it made up with an owner: five units become a thousand. The keys leak later.
 #[test]
 fn what_one_report_names_is_checked_before_it_counts() {
@@ -189,7 +206,16 @@ fn an_input_between_two_is_voted_for_once_more_reports_are_there() {
     for tx in [&first, &second] {
         assert_eq!(hosts[0].verdict(tx), Verdict::Undecided { input });
     }
-    assert!(hosts[0].execute(AuthorityEvent::Freeze(vec![input])).is_empty(), "nor is it free");
+    // Nor is it free: its owner would sign a third one, and lose it to the one that was certified.
+    let told = |host: &AuthorityHost| {
+        let read = |_| -> Result<Option<Core>, LookupFailed> { Ok(None) };
+        CoinStatus::of(input, &host.spent, key(MALLORY), read).expect("all is in memory")
+    };
+    let said: Vec<CoinStatus> = hosts.iter().map(told).collect();
+    assert_eq!(said, vec![CoinStatus::Contested; 4]);
+    let said: Vec<_> = (0..).zip(&said).map(|(from, status)| (replica(from), status)).collect();
+    assert_eq!(CoinStatus::agreed(&scene.next.network, key(MALLORY), input, &said), None);
+    assert!(hosts[0].execute(AuthorityEvent::Freeze(vec![input])).is_empty(), "nothing is said");
     let reports = scene.reports(&[0, 1, 2, 3]);
     let mut hosts = scene.begin(&reports);
     assert!(scene.is_certified(&mut hosts, &first));

@@ -68,23 +68,27 @@ impl Scenario {
     pub fn remove_changes(&mut self) {
         self.changes.clear();
         self.behaviours.truncate(self.authorities);
-        let hosts = self.hosts();
-        self.follow_us.truncate(hosts);
+        self.keep_hosts();
     }
 
     /// Without the last one.
     pub(super) fn remove_last_change(&mut self) {
         self.changes.pop();
         self.behaviours.truncate(self.all_authorities());
-        let hosts = self.hosts();
-        self.follow_us.truncate(hosts);
+        self.keep_hosts();
     }
 
     /// With all keys in one shard.
     pub(super) fn keep_one_shard(&mut self) {
         self.shards = 1;
+        self.keep_hosts();
+    }
+
+    /// Without what befalls hosts that are none any more.
+    fn keep_hosts(&mut self) {
         let hosts = self.hosts();
         self.follow_us.truncate(hosts);
+        self.schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
     }
 
     /// Checks that those who leave are there, and that an epoch has enough members.

@@ -24,13 +24,14 @@ fn seeds_hold_and_payments_are_certified() {
         );
     }
     let total = |value: fn(&Report) -> u64| reports.iter().map(value).sum::<u64>();
-    assert!(total(|report| report.certified) > 800);
-    assert!(total(|report| report.conflicts) > 100, "thieves were caught");
-    assert!(total(|report| report.invalid) > 100, "and refused");
-    assert!(total(|report| report.thieves_certified) > 20, "they pay at times");
-    assert!(total(|report| report.frozen) > 60, "coins are frozen");
-    assert!(total(|report| report.decided) > 40, "most of them are decided");
-    assert!(total(|report| report.refunded) > 0, "some go back to honest payers");
+    // Some four fifths of what it was when last measured.
+    assert!(total(|report| report.certified) > 1_200);
+    assert!(total(|report| report.conflicts) > 1_400, "thieves were caught");
+    assert!(total(|report| report.invalid) > 4_800, "and refused");
+    assert!(total(|report| report.thieves_certified) > 140, "they pay at times");
+    assert!(total(|report| report.frozen) > 130, "coins are frozen");
+    assert!(total(|report| report.decided) > 120, "most of them are decided");
+    assert!(total(|report| report.refunded) > 4, "some go back to honest payers");
 }
 
 /// Seeds whose authorities change, once or twice: what was paid before is spent after.
@@ -54,6 +55,18 @@ fn seeds_with_changes_of_authorities_hold() {
 #[test]
 fn refunds_cross_two_borders() {
     for seed in [398, 1263] {
+        assert_eq!(run(&Scenario::from_seed(seed)).verdict, Ok(()), "seed {seed}");
+    }
+}
+
+/// Seeds that broke. An authority had checked a certificate under leaked keys of an ended epoch, and
+/// took a certificate of nothing, which named the epoch in force, for another of the same
+/// transaction (3891). Others were the swarm's own: a newcomer left its first epoch out (3380, 5055),
+/// a payment that lost a coin to a release waited for its other coins (3749), a wallet took up again
+/// what had been certified while it wrote (254).
+#[test]
+fn seeds_that_broke_at_borders_hold() {
+    for seed in [254, 3380, 3749, 3891, 5055] {
         assert_eq!(run(&Scenario::from_seed(seed)).verdict, Ok(()), "seed {seed}");
     }
 }

@@ -26,7 +26,7 @@ use quorate_payments::{
     WalletRequest,
 };
 use quorate_types::{Lane, ReplicaId, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,6 +133,8 @@ pub(super) struct World {
     chunks: BTreeMap<Digest, Vec<Vec<u8>>>,
     /// Roots of the reports that honest authorities' shards signed.
     reported: BTreeMap<(Voter, u16), Digest>,
+    /// Epochs whose keys thieves have.
+    leaked: BTreeSet<usize>,
     wallets: Vec<Wallet>,
     thieves: Vec<Thief>,
     /// What faulty authorities know together.
@@ -195,6 +197,7 @@ impl World {
             committees: epochs.iter().map(committee).collect(),
             chunks: BTreeMap::new(),
             reported: BTreeMap::new(),
+            leaked: BTreeSet::new(),
             submitted: 0,
             now: Time::default(),
             events: EventQueue::default(),

@@ -238,7 +238,7 @@ impl Wallet {
                 Some(CoinStatus::Locked { .. } | CoinStatus::Frozen) => {
                     self.book.holds.insert(*input, Hold::Locked)
                 }
-                None => None,
+                Some(CoinStatus::Contested) | None => None,
             };
         }
     }

@@ -30,11 +30,15 @@ impl Leak {
 }
 
 impl Thief {
-    /// Collects votes of another epoch from now on, and learns the keys of the one before.
-    pub(in crate::payments) fn enter(&mut self, epoch: usize, network: &Arc<Network>, leak: Leak) {
+    /// Collects votes of another epoch from now on.
+    pub(in crate::payments) fn enter(&mut self, epoch: usize, network: &Arc<Network>) {
         (self.epoch, self.network) = (epoch, Arc::clone(network));
-        self.leaks.push(leak);
         self.attempts.values_mut().for_each(|attempt| attempt.votes.clear());
+    }
+
+    /// Has the keys of an epoch whose honest authorities have closed.
+    pub(in crate::payments) fn learn(&mut self, leak: Leak) {
+        self.leaks.push(leak);
     }
 
     pub(super) fn misuse_borders(&mut self, others: &[IdentityKey], rng: &mut Rng) -> Vec<Act> {

@@ -6,6 +6,7 @@ use super::{HostEvent, SimEvent, Verdicts, World, seat};
 use crate::payments::books::{Violation, Voter};
 use crate::payments::host::Readings;
 use crate::payments::liar::Behaviour;
+use crate::payments::test_network::TestNetwork;
 use crate::payments::thief::Leak;
 use quorate_crypto::Digest;
 use quorate_payments::change::{ChangeStep, Closing, LockEntry, chunk_leaf, decode_chunk};
@@ -122,7 +123,21 @@ impl World {
         let (voter, shard) = (self.voter(host), self.hosts[host].shard);
         self.books.on_closing(voter, shard, &entries)?;
         self.submit_closing(host, next, &entries);
+        self.leak(voter.0);
         Ok(())
+    }
+
+    /// The keys of an epoch leak, all of them, once its honest authorities have closed: before that
+    /// one of them could be shown what the others never voted for, and report it.
+    fn leak(&mut self, epoch: usize) {
+        let has_ended = self.committees[epoch].has_ended();
+        if !has_ended || self.leaked.contains(&epoch) || self.can_vote(epoch) {
+            return;
+        }
+        self.leaked.insert(epoch);
+        let TestNetwork { network, keys, .. } = &self.epochs[epoch];
+        let leak = Leak { network: Arc::clone(network), keys: keys.clone() };
+        self.thieves.iter_mut().for_each(|thief| thief.learn(leak.clone()));
     }
 
     fn submit_closing(&mut self, host: usize, next: Digest, entries: &[LockEntry]) {
@@ -148,6 +163,21 @@ impl World {
         let voter = (epoch, closing.authority.index());
         let is_own = self.reported.get(&(voter, closing.shard)) == Some(&closing.root);
         self.books.on_closing_counted(voter, is_own)
+    }
+
+    /// Tells whether an honest authority of an epoch has not closed yet.
+    fn can_vote(&self, epoch: usize) -> bool {
+        let shards = usize::from(self.scenario.shards);
+        let is_open = |(index, authority): (usize, &usize)| {
+            let mut hosts = authority * shards..(authority + 1) * shards;
+            hosts.any(|host| {
+                let has_closed =
+                    self.reported.contains_key(&((epoch, index), self.hosts[host].shard));
+                let is_honest = self.behaviour(host) == Behaviour::Honest;
+                is_honest && !self.hosts[host].is_lost && !has_closed
+            })
+        };
+        self.epochs[epoch].members.iter().enumerate().any(is_open)
     }
 
     /// Whatever can be read of an epoch's reports now. Of liars, some of it.
@@ -217,9 +247,13 @@ impl World {
         readings
     }
 
-    /// A host that serves the epoch before has closed, and its report counts.
+    /// A host that serves the epoch before has closed, and its report counts; a newcomer begins the
+    /// first of its epochs before the next one, which waits for its report.
     fn may_begin(&self, host: usize, epoch: usize) -> bool {
-        let Some(seat) = self.hosts[host].seat() else { return true };
+        let Some(seat) = self.hosts[host].seat() else {
+            let authority = self.hosts[host].authority;
+            return !self.epochs[..epoch].iter().any(|one| one.members.contains(&authority));
+        };
         if self.behaviour(host) != Behaviour::Honest {
             return true;
         }
@@ -265,10 +299,7 @@ impl World {
                 let key = self.wallets[owner].owner();
                 self.wallets[owner].barred = self.books.well_known(next, key);
             } else {
-                let former = &self.epochs[next - 1];
-                let (network_before, keys) = (Arc::clone(&former.network), former.keys.clone());
-                let leak = Leak { network: network_before, keys };
-                self.thieves[owner - self.wallets.len()].enter(next, &network, leak);
+                self.thieves[owner - self.wallets.len()].enter(next, &network);
             }
         }
         if owner < self.wallets.len() { self.drain_payer(owner) } else { Ok(()) }
@@ -280,5 +311,6 @@ impl World {
         for host in authority * shards..(authority + 1) * shards {
             self.hosts[host].lose_all();
         }
+        (0..self.epochs.len()).for_each(|epoch| self.leak(epoch));
     }
 }

@@ -184,7 +184,12 @@ impl World {
 
     /// Everything that stands in a coin's way, in words.
     fn obstacle(&self, wallet: &Wallet, coin: OutputId) -> String {
-        let locks: Vec<String> = self.hosts.iter().map(|host| host.describe_lock(coin)).collect();
+        let shard = self.founding().shard_of(&wallet.owner());
+        let hosts = self.hosts.iter().filter(|host| host.shard == shard);
+        let locks = hosts.map(|host| {
+            format!("{} in {:?}: {}", host.authority, host.epoch(), host.describe_lock(coin))
+        });
+        let locks: Vec<String> = locks.collect();
         let signed = self.books.spenders(coin, wallet.owner());
         format!("{}; signed over it: {signed:?}; authorities: {locks:?}", wallet.obstacle(coin))
     }
@@ -234,14 +239,26 @@ impl World {
     }
 
     /// A payment that no later epoch finishes, since no release is asked for there: its owner signed
-    /// another one over its coins, or was paid by somebody who did.
+    /// another one over its coins, or was paid by somebody who did; or one of them was released.
     fn is_given_up(&self, wallet: &Wallet, tx: &Transaction) -> bool {
         if !self.releases().has_ended() {
             return false;
         }
         let is_own = !wallet.mishaps.is_empty();
         let mut coins = tx.locks().into_iter();
-        coins.any(|coin| (is_own && self.is_split(wallet, coin)) || self.is_stranded(coin))
+        let id = tx.id(self.founding().id());
+        coins.any(|coin| {
+            (is_own && self.is_split(wallet, coin))
+                || self.is_stranded(coin)
+                || self.is_released_otherwise(coin, id)
+        })
+    }
+
+    /// The founding epoch's committee gave a coin of the transaction away, and its other coins are
+    /// not to be had back: their release was not decided before that epoch ended.
+    fn is_released_otherwise(&self, coin: OutputId, id: TxId) -> bool {
+        let decision = self.releases().standing(coin).decision;
+        decision.is_some_and(|decision| decision != Decision::Spend(id))
     }
 
     /// A coin of an ended epoch whose payer signed another transaction, too: which of the two counts
