@@ -58,7 +58,7 @@ impl Border {
     fn paid(&self) -> PayReceipt {
         let mut anne = self.place.create(ANNE);
         let payment = self.place.apply(&mut anne, &pay(BOB, 30)).expect("paid");
-        anne.receipt(payment.id).expect("certified")
+        anne.receipt(&payment).expect("certified")
     }
 }
 
