@@ -1,5 +1,7 @@
 //! Everything that a run of payments depends on, from one seed.
 
+mod changes;
+
 use super::changes::AuthorityChange;
 use super::liar::Behaviour;
 use super::payer::Mishap;

@@ -238,8 +238,9 @@ impl World {
         takers.into_iter().any(|tx| honest.iter().all(|host| !host.keeps(tx)))
     }
 
-    /// A payment that no later epoch finishes, since no release is asked for there: its owner signed
-    /// another one over its coins, or was paid by somebody who did; or one of them was released.
+    /// A payment that no later epoch finishes, since no release is asked for there: its owner
+    /// signed another one over its coins, or was paid by somebody who did; or one of them was
+    /// released.
     fn is_given_up(&self, wallet: &Wallet, tx: &Transaction) -> bool {
         if !self.releases().has_ended() {
             return false;
@@ -261,8 +262,8 @@ impl World {
         decision.is_some_and(|decision| decision != Decision::Spend(id))
     }
 
-    /// A coin of an ended epoch whose payer signed another transaction, too: which of the two counts
-    /// may never be known.
+    /// A coin of an ended epoch whose payer signed another transaction, too: which of the two
+    /// counts may never be known.
     fn is_stranded(&self, coin: OutputId) -> bool {
         let payer = self.books.payer(coin.tx).and_then(|payer| self.wallet_of(payer));
         let is_honest = payer.is_some_and(|at| self.wallets[at].mishaps.is_empty());
