@@ -3,8 +3,8 @@
 //!
 //! [`Authority`] runs one shard of one authority; [`PayClient`] shows transactions to all of
 //! them; [`PayTestnet`] writes a network's files. Authorities talk to each other at the end of an
-//! epoch alone ([`run_authority`]). What they have to agree on, releases of locked coins and changes
-//! of the authorities, a committee orders ([`ReleaseCommittee`]), which each follows.
+//! epoch alone ([`run_authority`]). What they have to agree on, releases of locked coins and
+//! changes of the authorities, a committee orders ([`ReleaseCommittee`]), which each follows.
 //!
 //! ```text
 //! readers (tokio) ──▶ check (N threads) ──▶ machine ──▶ log ──▶ answers (tokio)
