@@ -1,5 +1,5 @@
 //! Archive of a wallet: lines of its history on which nothing depends any more, in a file beside
-//! the book that only grows, and an [index](index) of it.
+//! the book that only grows, and an [`index`] of it.
 //!
 //! ```text
 //! wallet                 the book; says how far the archive goes, and what is in it

@@ -69,7 +69,7 @@ impl Beginning {
     /// Begins the epoch.
     ///
     /// # Errors
-    /// As [`begin`].
+    /// As [`begin()`].
     pub(in crate::payments) fn begin(
         &self,
         config: &AuthorityConfig,
