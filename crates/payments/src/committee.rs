@@ -1,7 +1,7 @@
 //! What a committee orders for a payment network: steps of releases and of changes of authorities.
 //!
 //! Of a payment that went well it sees nothing. Steps are checked for the epoch in force; what they
-//! come to, [`release`](crate::release) and [`change`](crate::change) decide.
+//! come to, [`release`] and [`change`](crate::change) decide.
 
 use crate::Network;
 use crate::change::{Change, ChangeError, ChangeStep, Closing, Entered};
