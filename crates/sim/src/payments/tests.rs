@@ -63,10 +63,11 @@ fn refunds_cross_two_borders() {
 /// and took a certificate of nothing, which named the epoch in force, for another of the same
 /// transaction (3891). Others were the swarm's own: a newcomer left its first epoch out (3380,
 /// 5055), a payment that lost a coin to a release waited for its other coins (3749), a wallet took
-/// up again what had been certified while it wrote (254).
+/// up again what had been certified while it wrote (254), orders of a payer that asks in vain for
+/// ever counted as forgotten (32139).
 #[test]
 fn seeds_that_broke_at_borders_hold() {
-    for seed in [254, 3380, 3749, 3891, 5055] {
+    for seed in [254, 3380, 3749, 3891, 5055, 32139] {
         assert_eq!(run(&Scenario::from_seed(seed)).verdict, Ok(()), "seed {seed}");
     }
 }

@@ -60,11 +60,12 @@ impl AuthorityHost {
         running.reports.values().cloned().collect()
     }
 
-    /// What is left to do, in words; `None` where there is nothing.
-    pub(in crate::payments) fn unfinished(&self, known: usize) -> Option<String> {
+    /// What is left to do, in words; `None` where there is nothing. Orders may be unread where a
+    /// payer asks again for what it will never get (`asked`).
+    pub(in crate::payments) fn unfinished(&self, known: usize, asked: bool) -> Option<String> {
         let Running { inbox, waiting, followed, reports, must_report, .. } =
             self.running.as_ref()?;
-        let is_done = inbox.is_empty()
+        let is_done = (asked || inbox.is_empty())
             && *waiting == 0
             && *followed == known
             && reports.is_empty()
