@@ -455,6 +455,10 @@ pub enum Mutant {
     PayReportTwice,
     /// Payments: a report of an epoch that ended counts though the next one has begun.
     PayReportTooLate,
+    /// Payments: that an authority votes in an epoch need not be signed by it.
+    PayEnterForAnybody,
+    /// Payments: an epoch ends before a quorum of its authorities votes in it.
+    PayChangeBeforeBegun,
     /// Payments: the next network file needs nobody's consent.
     PayChangeByAnybody,
     /// Payments: a report of an ended epoch need not be signed by its authority.

@@ -45,6 +45,19 @@ pub enum Ordered {
     Entered(Entered),
 }
 
+impl Ordered {
+    /// Step of a change that this is; `None` for a release.
+    #[must_use]
+    pub fn change_step(self) -> Option<ChangeStep> {
+        match self {
+            Self::Release(_) => None,
+            Self::Change(change) => Some(ChangeStep::Change(change)),
+            Self::Closing(closing) => Some(ChangeStep::Closing(closing)),
+            Self::Entered(entered) => Some(ChangeStep::Entered(entered)),
+        }
+    }
+}
+
 impl Step {
     /// The step in these bytes, if it keeps every rule that needs no order (★). `present` is the
     /// network of the epoch in force, `ended` that of the one before it.

@@ -102,10 +102,6 @@ impl ReleaseOrdering for ReleaseCommitteeFile {
 
     fn standing(&self, coin: OutputId) -> PendingAnswer<'_, Standing> {
         let epoch = self.network.epoch();
-        Box::pin(self.call(move |committee| match committee.standing(coin) {
-            // It can prove nothing yet, and has frozen nothing.
-            Err(CommitteeError::NothingExecuted) => Ok(Standing::default()),
-            standing => Ok(standing?.in_epoch(epoch)),
-        }))
+        Box::pin(self.call(move |committee| Ok(committee.standing(coin)?.in_epoch(epoch))))
     }
 }

@@ -7,6 +7,7 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::Network;
 use quorate_payments::change::{Border, Change, ChangeStep};
 use quorate_payments::committee::{Ordered, Step, StepRefused};
+use quorate_types::Epoch;
 use quorate_types::service::{State, StateError};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -57,29 +58,11 @@ impl Epochs {
         step: &ChangeStep,
     ) -> Result<Result<(), Refused>, StateError> {
         let known = self.known();
-        let ending = match (step, &known.ended) {
-            (ChangeStep::Change(_), Some(ended)) => {
-                let border = docket.border(ended.epoch())?;
-                let present = &known.present;
-                if !border.has_begun(present.shards(), present.committee().weights()) {
-                    return Ok(Err(Refused::NotBegun(present.epoch())));
-                }
-                present.epoch()
-            }
-            (ChangeStep::Change(_), None) => known.present.epoch(),
-            (_, Some(ended)) => ended.epoch(),
-            (_, None) => return Err(damaged()),
-        };
-        let mut border: Border = docket.border(ending)?;
-        let present = &known.present;
-        let has_begun = border.has_begun(present.shards(), present.committee().weights());
-        // ★ Nobody guards the keys of an epoch that ended for ever.
-        if matches!(step, ChangeStep::Closing(_))
-            && has_begun
-            && !mutants::active(Mutant::PayReportTooLate)
-        {
-            return Ok(Err(Refused::Begun(present.epoch())));
+        if let Err(refused) = known.check_turn(docket, step)? {
+            return Ok(Err(refused));
         }
+        let ending = known.ending(step)?;
+        let mut border: Border = docket.border(ending)?;
         if let Err(refusal) = border.apply(step) {
             return Ok(Err(refusal.into()));
         }
@@ -101,6 +84,37 @@ impl Epochs {
 impl Known {
     fn followed_by(self, next: Network) -> Self {
         Self { present: Arc::new(next), ended: Some(self.present) }
+    }
+
+    /// Epoch of whose end a checked step is.
+    fn ending(&self, step: &ChangeStep) -> Result<Epoch, StateError> {
+        match step {
+            ChangeStep::Change(_) => Ok(self.present.epoch()),
+            _ => self.ended.as_deref().map(Network::epoch).ok_or_else(damaged),
+        }
+    }
+
+    /// ★ An epoch ends after it has begun, and reports of the one before count until then: nobody
+    /// guards the keys of an ended epoch for ever.
+    fn check_turn(
+        &self,
+        docket: &MapDocket<'_>,
+        step: &ChangeStep,
+    ) -> Result<Result<(), Refused>, StateError> {
+        let Some(ended) = &self.ended else { return Ok(Ok(())) };
+        let epoch = self.present.epoch();
+        let weights = self.present.committee().weights();
+        let has_begun = docket.border(ended.epoch())?.has_begun(self.present.shards(), weights);
+        let left_out = mutants::active;
+        Ok(match step {
+            ChangeStep::Change(_) if !has_begun && !left_out(Mutant::PayChangeBeforeBegun) => {
+                Err(Refused::NotBegun(epoch))
+            }
+            ChangeStep::Closing(_) if has_begun && !left_out(Mutant::PayReportTooLate) => {
+                Err(Refused::Begun(epoch))
+            }
+            _ => Ok(()),
+        })
     }
 
     /// The step in these bytes, if it keeps every rule that needs no order.

@@ -319,6 +319,8 @@ fn broken_rules_are_noticed() {
     assert_noticed(Mutant::PayFreezeWithoutBound, an_owner_has_so_many_coins_under_release);
     assert_noticed(Mutant::PayFreezeWithoutBound, an_owner_has_so_many_coins_frozen_in_a_day);
     assert_noticed(Mutant::PayFollowOverGap, a_number_that_is_left_out_is_noticed);
+    let ordered = epochs::a_change_is_ordered_with_its_reports_and_ends_when_the_next_epoch_begins;
+    assert_noticed(Mutant::PayChangeBeforeBegun, ordered);
     let late = epochs::a_report_of_an_epoch_counts_until_the_next_has_begun;
     assert_noticed(Mutant::PayReportTooLate, late);
     let reports = epochs::reports_of_an_epoch_end_with_it;

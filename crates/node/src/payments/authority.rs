@@ -374,7 +374,7 @@ impl Origin {
                 records: Arc::clone(&kept.records),
                 payers: Arc::clone(&self.payers),
                 queue: queue.clone(),
-                reports: ReportShelf::new(config, &self.network),
+                reports: ReportShelf::new(&config.data_dir, &self.network),
             },
         });
         for _ in 0..config.check_threads {

@@ -29,10 +29,7 @@ impl BorderWatch {
     /// [`CommitteeError`].
     pub fn look(&mut self) -> Result<Option<&(Change, Border)>, CommitteeError> {
         loop {
-            let ordered = match self.committee.ordered(self.from, ORDERED_MAX) {
-                Err(CommitteeError::NothingExecuted) => Vec::new(),
-                ordered => ordered?,
-            };
+            let ordered = self.committee.ordered(self.from, ORDERED_MAX)?;
             if ordered.is_empty() {
                 return Ok(self.seen.as_ref());
             }
@@ -42,18 +39,13 @@ impl BorderWatch {
 
     fn take(&mut self, ordered: Ordered) {
         self.from += 1;
-        let step = match ordered {
-            Ordered::Release(_) => return,
-            Ordered::Change(change) => {
-                self.at = Some(change.next.epoch);
-                if change.next.epoch == self.epoch {
-                    self.seen = Some((Change::clone(&change), Border::default()));
-                }
-                ChangeStep::Change(change)
+        let Some(step) = ordered.change_step() else { return };
+        if let ChangeStep::Change(change) = &step {
+            self.at = Some(change.next.epoch);
+            if change.next.epoch == self.epoch {
+                self.seen = Some((Change::clone(change), Border::default()));
             }
-            Ordered::Closing(closing) => ChangeStep::Closing(closing),
-            Ordered::Entered(entered) => ChangeStep::Entered(entered),
-        };
+        }
         if self.at == Some(self.epoch)
             && let Some((_, border)) = &mut self.seen
         {

@@ -190,8 +190,8 @@ impl ReleaseCommittee {
     /// # Errors
     /// [`CommitteeError`].
     pub fn standing(&self, coin: OutputId) -> Result<Standing, CommitteeError> {
-        let (root, proven) = self.query(&standing_query(coin))?;
-        Ok(read_standing(root, coin, &proven)?)
+        let read = |root, proven: &Proven| read_standing(root, coin, proven);
+        self.read(&standing_query(coin), read)
     }
 
     /// What was ordered from number `from` on, `max` changes at most, proven: none is left out
@@ -201,8 +201,24 @@ impl ReleaseCommittee {
     /// # Errors
     /// [`CommitteeError`].
     pub fn ordered(&self, from: u64, max: u32) -> Result<Vec<Ordered>, CommitteeError> {
-        let (root, proven) = self.query(&ordered_query(from, max))?;
-        Ok(read_ordered(root, from, max, &proven)?)
+        let read = |root, proven: &Proven| read_ordered(root, from, max, proven);
+        self.read(&ordered_query(from, max), read)
+    }
+
+    /// What an answer shows; nothing as long as nothing was ordered at all, which can be so for
+    /// ever, and which members cannot prove.
+    fn read<T: Default>(
+        &self,
+        query: &kv::Query,
+        read: impl FnOnce(Digest, &Proven) -> Result<T, OrderedError>,
+    ) -> Result<T, CommitteeError> {
+        match self.query(query) {
+            Err(CommitteeError::NothingExecuted) => Ok(T::default()),
+            answered => {
+                let (root, proven) = answered?;
+                Ok(read(root, &proven)?)
+            }
+        }
     }
 
     /// An answer with the root that it is proven under, of a state that is not before any that was

@@ -218,7 +218,7 @@ impl Listener for Following {
     }
 
     fn take(&mut self, ordered: Ordered) -> Result<(), NodeError> {
-        self.succession.take(&ordered)?;
+        self.succession.take(ordered.clone())?;
         if let Some(event) = self.follower.take(ordered) {
             self.feed.execute(event);
         }

@@ -21,12 +21,13 @@ mod looking;
 pub use looking::{Followed, follow_network, look_for_changes};
 
 use super::epochs::{change_beside, publish_change};
+use super::network_files::succeed;
 use super::{AuthorityConfigError, NetworkChain};
 use crate::NodeError;
 use crate::clock::ms_since_1970;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Digest};
-use quorate_payments::change::{Change, ChangeError};
+use quorate_payments::change::Change;
 use quorate_payments::{Network, WalletRequest};
 use quorate_types::{Epoch, ReplicaId, TrustingPeriod};
 use std::collections::BTreeSet;
@@ -274,14 +275,6 @@ impl NetworkFollower {
             Err(error) => tracing::debug!(path = %path.display(), %error, "a file is not dated"),
         }
     }
-}
-
-/// The network of the next epoch, if enough have signed the change to it (★).
-fn succeed(network: &Network, change: &Change) -> Result<Network, ChangeError> {
-    if mutants::active(Mutant::PayFollowUnsigned) {
-        return network.load_next(&change.next);
-    }
-    network.succeed(change)
 }
 
 fn date_of(path: &Path) -> u64 {

@@ -2,7 +2,9 @@
 
 use super::config::{AuthorityConfigError, read_toml};
 use super::epochs::{change_beside, read_change};
-use quorate_payments::change::Change;
+use quorate_crypto::IdentityKey;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_payments::change::{Change, ChangeError};
 use quorate_payments::{Network, NetworkFile, ORDER_BYTES_MAX};
 use quorate_types::Epoch;
 use std::path::{Path, PathBuf};
@@ -75,6 +77,18 @@ impl NetworkChain {
         self.changes.last().map_or(&self.founding, |(_, network)| network)
     }
 
+    /// Networks of all epochs that are known, in their order.
+    pub(super) fn networks(&self) -> impl DoubleEndedIterator<Item = &Arc<Network>> {
+        let later = self.changes.iter().map(|(_, network)| network);
+        std::iter::once(&self.founding).chain(later)
+    }
+
+    /// Returns `true` if this key is an authority's of an epoch that is known, not before `since`.
+    pub(super) fn has_authority(&self, key: IdentityKey, since: Epoch) -> bool {
+        let mut later = self.networks().rev().take_while(|network| network.epoch() >= since);
+        later.any(|network| network.committee().find(&key).is_some())
+    }
+
     /// The last change and the network of the epoch that it ended; `None` in the founding epoch.
     pub(super) fn last_change(&self) -> Option<(&Change, &Arc<Network>)> {
         let (change, _) = self.changes.last()?;
@@ -107,6 +121,14 @@ impl NetworkChain {
         });
         fitting.cloned().collect()
     }
+}
+
+/// The network of the next epoch, if enough have signed the change to it (★).
+pub(super) fn succeed(network: &Network, change: &Change) -> Result<Network, ChangeError> {
+    if mutants::active(Mutant::PayFollowUnsigned) {
+        return network.load_next(&change.next);
+    }
+    network.succeed(change)
 }
 
 /// Reads and checks a network file and the changes beside it, as [`NetworkChain::open`] does.

@@ -71,7 +71,7 @@ impl Listener for Waiting {
 
     fn take(&mut self, ordered: Ordered) -> Result<(), NodeError> {
         self.next += 1;
-        self.succession.take(&ordered)
+        self.succession.take(ordered)
     }
 
     fn settle(&mut self, _: &ReleaseCommittee) -> Result<Option<Beginning>, Interruption> {

@@ -148,11 +148,7 @@ fn read_new(
     committee: &ReleaseCommittee,
 ) -> Result<(), Interruption> {
     loop {
-        let ordered = match committee.ordered(listener.next(), ORDERED_MAX) {
-            // As long as no coin is released, which most never are.
-            Err(CommitteeError::NothingExecuted) => Vec::new(),
-            ordered => ordered?,
-        };
+        let ordered = committee.ordered(listener.next(), ORDERED_MAX)?;
         if ordered.is_empty() {
             return Ok(());
         }

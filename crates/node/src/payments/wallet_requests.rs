@@ -9,6 +9,7 @@ use super::{NetworkChain, REPLY, frame};
 use crate::NodeError;
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
+use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::Frame;
 use quorate_payments::{
@@ -79,7 +80,7 @@ impl WalletRequests {
                 self.send(ticket, reply(number, WalletReply::Counting(counting)));
             }
             WalletRequest::Report(part) => {
-                if !self.has_read_all(ticket) || !self.reports.serves(from) {
+                if !self.has_read_all(ticket) || !self.serves_reports(from) {
                     return Ok(());
                 }
                 let part = self.reports.read(&part).unwrap_or_else(|error| {
@@ -95,11 +96,21 @@ impl WalletRequests {
     /// Changes after an epoch that are beside the network file, whether this authority follows
     /// them yet or not.
     fn changes(&self, after: Epoch) -> Vec<quorate_payments::change::Change> {
+        self.with_chain(|chain| chain.after(after))
+    }
+
+    /// Tells whether this key may ask for reports, which are long, by short questions: it is an
+    /// authority's of this epoch, or of one that begins with them.
+    fn serves_reports(&self, from: IdentityKey) -> bool {
+        self.with_chain(|chain| chain.has_authority(from, self.network.epoch()))
+    }
+
+    fn with_chain<T>(&self, read: impl FnOnce(&NetworkChain) -> T) -> T {
         let mut chain = self.chain.lock();
         if let Err(error) = chain.read_on(Epoch(u64::MAX)) {
-            tracing::debug!(%error, "a change beside the network file is not shown to wallets");
+            tracing::debug!(%error, "a change beside the network file is shown to nobody");
         }
-        chain.after(after)
+        read(&chain)
     }
 
     /// Tells whether a connection has taken everything that it was sent.

@@ -236,7 +236,8 @@ impl Entered {
     fn check(&self, network: &Network) -> Result<(), ChangeError> {
         let key = network.committee().identity(self.authority).ok_or(ChangeError::Entrant)?;
         let statement = Self::statement(network, (self.authority, self.shard));
-        let is_signed = key.verify(&statement, &self.signature).is_ok();
+        let is_signed = key.verify(&statement, &self.signature).is_ok()
+            || mutants::active(Mutant::PayEnterForAnybody);
         let is_sound = is_signed && self.shard < network.shards();
         if is_sound { Ok(()) } else { Err(ChangeError::Entrant) }
     }

@@ -618,7 +618,7 @@ fn an_honest_vote_outlives_a_lie_of_the_epoch_before() {
 
 #[test]
 fn every_left_out_rule_is_noticed() {
-    let checks: [(Mutant, fn()); 11] = [
+    let checks: [(Mutant, fn()); 12] = [
         (Mutant::PayCloseUndecided, what_a_release_gave_back_is_nobody_elses_in_the_next_epoch),
         (Mutant::PayReportAfterClosing, nothing_is_reported_of_coins_once_the_epoch_has_ended),
         (Mutant::PayVoteAfterClosing, an_authority_that_has_closed_votes_for_nothing_new),
@@ -628,6 +628,10 @@ fn every_left_out_rule_is_noticed() {
         (Mutant::PayTrustInherited, what_one_report_names_needs_its_owners_signature),
         (Mutant::PayReportTwice, the_first_change_and_the_first_report_of_each_authority_count),
         (Mutant::PayChangeByAnybody, a_change_takes_quorums_of_both_epochs_and_every_newcomer),
+        (
+            Mutant::PayEnterForAnybody,
+            an_epoch_has_begun_once_a_quorum_of_its_own_authorities_says_so,
+        ),
         (Mutant::PayCloseForAnybody, a_report_is_signed_by_its_authority),
         (
             Mutant::PayReleaseContested,

@@ -34,7 +34,7 @@ fn refused(reason: &str) -> Result<Decided, String> {
 const DONE: Result<Decided, String> = Ok(Vec::new());
 
 #[test]
-fn a_change_is_ordered_with_its_reports_and_ends_when_the_next_epoch_begins() {
+pub(super) fn a_change_is_ordered_with_its_reports_and_ends_when_the_next_epoch_begins() {
     let founding = network();
     let mut replica = Replica::new(&founding);
     let (change, next) = replace(&founding, &file(), 0, 9);

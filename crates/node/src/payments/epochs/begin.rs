@@ -1,6 +1,6 @@
 //! The beginning of an epoch at one shard of an authority.
 
-use super::inheritance::{DiskInheritance, LayerWriter, ShardReports, layer_folder};
+use super::inheritance::{DiskInheritance, LayerWriter, ShardReports, is_whole, layer_folder};
 use super::report::ClosedReport;
 use super::{PayEpochError, epoch_folder, mark_name, owner_of};
 use crate::NodeError;
@@ -50,7 +50,7 @@ pub fn begin(
         return Err(AuthorityConfigError::NotAnAuthority { key, network }.into());
     }
     let folder = layer_folder(&config.data_dir, epoch);
-    if folder.join("contested").exists() {
+    if is_whole(&config.data_dir, epoch) {
         return Err(PayEpochError::BegunBefore { folder, epoch }.into());
     }
     if folder.exists() {

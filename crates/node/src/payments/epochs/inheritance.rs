@@ -48,6 +48,16 @@ pub(super) fn layer_folder(data_dir: &Path, epoch: Epoch) -> PathBuf {
     later_folder(data_dir, epoch).join("inherited")
 }
 
+/// File that a layer's folder has once the layer is whole.
+fn contested_file(data_dir: &Path, epoch: Epoch) -> PathBuf {
+    layer_folder(data_dir, epoch).join("contested")
+}
+
+/// Returns `true` if what an epoch inherits is there, whole.
+pub(super) fn is_whole(data_dir: &Path, epoch: Epoch) -> bool {
+    contested_file(data_dir, epoch).exists()
+}
+
 impl DiskInheritance {
     /// Opens what the epoch of `network` inherits (★: all of it, or an error).
     ///
@@ -128,10 +138,11 @@ impl Layer {
     fn open(data_dir: &Path, epoch: Epoch, owner: &Owner) -> Result<Self, PayEpochError> {
         let folder = layer_folder(data_dir, epoch);
         let missing = || PayEpochError::NotBegun { folder: folder.clone(), epoch };
-        let bytes = fs::read(folder.join("contested")).map_err(|_| missing())?;
+        let file = contested_file(data_dir, epoch);
+        let bytes = fs::read(&file).map_err(|_| missing())?;
         let owner = layer_owner(owner, epoch);
         let contested = decode_contested(&bytes, &owner).ok_or_else(|| StorageError::Corrupt {
-            file: folder.join("contested").display().to_string(),
+            file: file.display().to_string(),
             offset: 0,
             reason: "it is not what this shard wrote when the epoch began".into(),
         })?;
@@ -175,7 +186,7 @@ pub(super) struct ShardReports<'a> {
 /// A layer that is made.
 pub(super) struct LayerWriter<'a> {
     before: &'a DiskInheritance,
-    folder: PathBuf,
+    contested_file: PathBuf,
     owner: Owner,
     locks: Runs,
     admitted: Runs,
@@ -198,10 +209,10 @@ impl<'a> LayerWriter<'a> {
         owner: &Owner,
         before: &'a DiskInheritance,
     ) -> Result<Self, PayEpochError> {
-        let folder = layer_folder(data_dir, epoch);
         let owner = layer_owner(owner, epoch);
-        let (locks, admitted) = open_runs(&folder, &owner)?;
-        Ok(Self { before, folder, owner, locks, admitted, contested: Contested::new() })
+        let (locks, admitted) = open_runs(&layer_folder(data_dir, epoch), &owner)?;
+        let (contested_file, contested) = (contested_file(data_dir, epoch), Contested::new());
+        Ok(Self { before, contested_file, owner, locks, admitted, contested })
     }
 
     /// Takes in the reports of all shards, one after the other, and ends the layer.
@@ -222,7 +233,7 @@ impl<'a> LayerWriter<'a> {
             }
         }
         let bytes = encode_contested(&self.contested, &self.owner);
-        let path = self.folder.join("contested");
+        let path = self.contested_file;
         durable::replace(&path, &bytes).map_err(|source| PayEpochError::Io { path, source })?;
         Ok(LayerSizes {
             locked: self.locks.len(),

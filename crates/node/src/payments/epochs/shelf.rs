@@ -3,42 +3,22 @@
 
 use super::report::{CHUNK_BYTES_MAX, CLOSING, chunk_name};
 use super::{gathered_folder, later_folder};
-use crate::payments::{AuthorityConfig, change_beside, read_change};
-use quorate_crypto::IdentityKey;
 use quorate_payments::{Network, ReportPart};
 use quorate_types::{Epoch, ReplicaId};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 
-/// Reports on disk, for authorities of the present epoch and of the next.
+/// Reports on disk.
 #[derive(Debug)]
 pub(in crate::payments) struct ReportShelf {
-    config: AuthorityConfig,
-    present: Arc<Network>,
-    next: OnceLock<Network>,
+    data_dir: PathBuf,
+    founding: Epoch,
 }
 
 impl ReportShelf {
-    pub(in crate::payments) fn new(config: &AuthorityConfig, present: &Arc<Network>) -> Self {
-        Self { config: config.clone(), present: Arc::clone(present), next: OnceLock::new() }
-    }
-
-    /// Returns `true` if this key may ask: a report is long, and a question short.
-    pub(in crate::payments) fn serves(&self, from: IdentityKey) -> bool {
-        let is_of = |network: &Network| network.committee().find(&from).is_some();
-        is_of(&self.present) || self.next().is_some_and(is_of)
-    }
-
-    /// Network of the next epoch, once the change to it is beside the network file.
-    fn next(&self) -> Option<&Network> {
-        if self.next.get().is_none() {
-            let beside = change_beside(&self.config.network, self.present.epoch().next());
-            let next = self.present.succeed(&read_change(&beside).ok()?).ok()?;
-            let _ = self.next.set(next);
-        }
-        self.next.get()
+    pub(in crate::payments) fn new(data_dir: &Path, network: &Network) -> Self {
+        Self { data_dir: data_dir.to_owned(), founding: network.founding_epoch() }
     }
 
     /// Bytes of a part; `None` where this shard does not have it.
@@ -48,8 +28,7 @@ impl ReportShelf {
     pub(in crate::payments) fn read(&self, asked: &ReportPart) -> io::Result<Option<Vec<u8>>> {
         let place = (asked.authority, asked.shard);
         let begins = asked.ended.next();
-        let folders =
-            [self.own(asked.ended), gathered_folder(&self.config.data_dir, begins, place)];
+        let folders = [self.own(asked.ended), gathered_folder(&self.data_dir, begins, place)];
         for folder in folders {
             if place_of(&folder)? == Some(place) {
                 let name = asked.part.checked_sub(1).map_or(CLOSING.into(), chunk_name);
@@ -61,10 +40,9 @@ impl ReportShelf {
 
     /// Folder of what this shard itself reported at the end of an epoch.
     fn own(&self, ended: Epoch) -> PathBuf {
-        let data_dir = &self.config.data_dir;
-        let founding = self.present.founding_epoch();
+        let is_founding = ended == self.founding;
         let folder =
-            if ended == founding { data_dir.clone() } else { later_folder(data_dir, ended) };
+            if is_founding { self.data_dir.clone() } else { later_folder(&self.data_dir, ended) };
         folder.join("report")
     }
 }

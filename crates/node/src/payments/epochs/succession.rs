@@ -7,12 +7,13 @@
 
 use super::change_file::publish_change;
 use super::gather::{Around, Gathering};
-use super::inheritance::layer_folder;
+use super::inheritance::is_whole;
 use super::{PayEpochError, begin, mark_name};
 use crate::NodeError;
 use crate::payments::mark::Mark;
+use crate::payments::network_files::succeed;
 use crate::payments::{
-    AuthorityConfig, AuthorityConfigError, change_beside, read_change, read_network,
+    AuthorityConfig, AuthorityConfigError, NetworkChain, change_beside, read_change,
     read_network_before,
 };
 use quorate_crypto::mutants::{self, Mutant};
@@ -111,20 +112,15 @@ pub struct NextEpoch {
 pub(in crate::payments) fn network_in_force(
     config: &AuthorityConfig,
 ) -> Result<Network, AuthorityConfigError> {
-    let newest = read_network(&config.network)?;
-    if config.committee.is_none() {
-        return Ok(newest);
-    }
-    let mut end = newest.epoch();
-    while end > newest.founding_epoch() && !has_begun(config, end) {
-        end = Epoch(end.0 - 1);
-    }
-    read_network_before(&config.network, end.next())
-}
-
-/// Returns `true` if this shard inherited, whole, what an epoch begins with.
-fn has_begun(config: &AuthorityConfig, epoch: Epoch) -> bool {
-    layer_folder(&config.data_dir, epoch).join("contested").exists()
+    let chain = NetworkChain::open(&config.network)?;
+    let begun = |network: &&Arc<Network>| {
+        network.is_founding() || is_whole(&config.data_dir, network.epoch())
+    };
+    let network = match config.committee {
+        Some(_) => chain.networks().rev().find(begun).expect("the network was founded"),
+        None => chain.newest(),
+    };
+    Ok(Network::clone(network))
 }
 
 impl Succession {
@@ -156,13 +152,11 @@ impl Succession {
     ///
     /// # Errors
     /// When a change does not hold, or is another than the one beside the network file.
-    pub(in crate::payments) fn take(&mut self, ordered: &Ordered) -> Result<(), NodeError> {
-        let step = match ordered {
-            Ordered::Release(_) => return Ok(()),
-            Ordered::Change(change) => return self.end(change),
-            Ordered::Closing(closing) => ChangeStep::Closing(*closing),
-            Ordered::Entered(entered) => ChangeStep::Entered(*entered),
-        };
+    pub(in crate::payments) fn take(&mut self, ordered: Ordered) -> Result<(), NodeError> {
+        let Some(step) = ordered.change_step() else { return Ok(()) };
+        if let ChangeStep::Change(change) = step {
+            return self.end(change);
+        }
         if let Some(last) = self.borders.last_mut() {
             // Refused is what was ordered before: it counts once.
             let _ = last.border.apply(&step);
@@ -171,17 +165,16 @@ impl Succession {
     }
 
     /// Notes that the newest epoch ended, and what is the next.
-    fn end(&mut self, change: &Change) -> Result<(), NodeError> {
+    fn end(&mut self, change: Box<Change>) -> Result<(), NodeError> {
         let newest = self.borders.last().map_or(&self.founding, |border| &border.next);
         let ended = Arc::clone(newest);
         let epoch = change.next.epoch;
-        let next =
-            ended.succeed(change).map_err(|source| PayEpochError::Change { epoch, source })?;
-        self.keep(change)?;
+        let next = succeed(&ended, &change);
+        let next = next.map_err(|source| PayEpochError::Change { epoch, source })?;
+        self.keep(&change)?;
         let mut border = Border::default();
-        let _ = border.apply(&ChangeStep::Change(Box::new(change.clone())));
-        let (next, change) = (Arc::new(next), Box::new(change.clone()));
-        self.borders.push(OrderedBorder { ended, next, change, border });
+        let _ = border.apply(&ChangeStep::Change(change.clone()));
+        self.borders.push(OrderedBorder { ended, next: Arc::new(next), change, border });
         Ok(())
     }
 
@@ -198,8 +191,8 @@ impl Succession {
     }
 
     /// Border at which this shard's epoch ended.
-    fn coming(&self) -> Option<&OrderedBorder> {
-        self.borders.iter().find(|border| border.ended.epoch() == self.present)
+    fn coming(borders: &[OrderedBorder], present: Epoch) -> Option<&OrderedBorder> {
+        borders.iter().find(|border| border.ended.epoch() == present)
     }
 
     /// Goes on towards the newest epoch that this shard's authority votes in: fetches reports of
@@ -208,9 +201,7 @@ impl Succession {
     /// # Errors
     /// When the reports' authorities cannot be connected to.
     pub(in crate::payments) fn advance(&mut self) -> Result<Option<Beginning>, NodeError> {
-        let Some(coming) = self.borders.iter().find(|one| one.ended.epoch() == self.present) else {
-            return Ok(None);
-        };
+        let Some(coming) = Self::coming(&self.borders, self.present) else { return Ok(None) };
         let newest = &self.borders.last().expect("the coming one").next;
         let votes = |network: &Network| self.index_in(network).is_some();
         if !votes(&coming.next) && !votes(newest) {
@@ -254,7 +245,7 @@ impl Succession {
 
     /// Progress to the epoch after this shard's, once that has ended.
     pub(in crate::payments) fn next(&self) -> Option<NextEpoch> {
-        let OrderedBorder { next, border, .. } = self.coming()?;
+        let OrderedBorder { next, border, .. } = Self::coming(&self.borders, self.present)?;
         let shards = 0..next.shards();
         Some(NextEpoch {
             epoch: next.epoch().0,
