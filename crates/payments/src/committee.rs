@@ -4,7 +4,7 @@
 //! come to, [`release`] and [`change`](crate::change) decide.
 
 use crate::Network;
-use crate::change::{Change, ChangeError, ChangeStep, Closing, Entered};
+use crate::change::{ChangeError, ChangeStep};
 use crate::release::{self, ReleaseStep, StepError};
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -20,7 +20,7 @@ pub enum Step {
 /// Rule that a step breaks, whatever came before it in its epoch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepRefused {
-    /// The bytes are no step, or too many.
+    /// The bytes are no step.
     #[error("this is no step of a release or of a change of authorities")]
     Malformed,
     /// A rule of releases.
@@ -36,26 +36,9 @@ pub enum StepRefused {
 pub enum Ordered {
     /// Coins were frozen, or decided about, in the epoch in force.
     Release(release::Ordered),
-    /// The epoch ended, and another began (★: what comes before is of the one, what comes after of
-    /// the other).
-    Change(Box<Change>),
-    /// An authority reported what a shard of it locked in the epoch that ended last.
-    Closing(Closing),
-    /// A shard of an authority votes in the epoch in force.
-    Entered(Entered),
-}
-
-impl Ordered {
-    /// Step of a change that this is; `None` for a release.
-    #[must_use]
-    pub fn change_step(self) -> Option<ChangeStep> {
-        match self {
-            Self::Release(_) => None,
-            Self::Change(change) => Some(ChangeStep::Change(change)),
-            Self::Closing(closing) => Some(ChangeStep::Closing(closing)),
-            Self::Entered(entered) => Some(ChangeStep::Entered(entered)),
-        }
-    }
+    /// A step of a change, which took effect (★: what comes before a [`ChangeStep::Change`] is of
+    /// the epoch that it ends, what comes after of the next).
+    Change(ChangeStep),
 }
 
 impl Step {

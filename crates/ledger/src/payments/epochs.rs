@@ -67,17 +67,12 @@ impl Epochs {
             return Ok(Err(refusal.into()));
         }
         docket.set_border(ending, &border)?;
-        let ordered = match step {
-            ChangeStep::Change(change) => {
-                let next = known.present.succeed(change).map_err(|_| damaged())?;
-                docket.set_change(next.epoch(), change)?;
-                self.set(known.followed_by(next));
-                Ordered::Change(change.clone())
-            }
-            ChangeStep::Closing(closing) => Ordered::Closing(*closing),
-            ChangeStep::Entered(entered) => Ordered::Entered(*entered),
-        };
-        docket.append(&ordered).map(Ok)
+        if let ChangeStep::Change(change) = step {
+            let next = known.present.succeed(change).map_err(|_| damaged())?;
+            docket.set_change(next.epoch(), change)?;
+            self.set(known.followed_by(next));
+        }
+        docket.append(&Ordered::Change(step.clone())).map(Ok)
     }
 }
 

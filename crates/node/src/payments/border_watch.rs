@@ -39,7 +39,7 @@ impl BorderWatch {
 
     fn take(&mut self, ordered: Ordered) {
         self.from += 1;
-        let Some(step) = ordered.change_step() else { return };
+        let Ordered::Change(step) = ordered else { return };
         if let ChangeStep::Change(change) = &step {
             self.at = Some(change.next.epoch);
             if change.next.epoch == self.epoch {

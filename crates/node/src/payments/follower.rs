@@ -68,25 +68,31 @@ impl Follower {
     /// Takes the change with the next number; what the authority is to do of it, if anything.
     fn take(&mut self, ordered: Ordered) -> Option<AuthorityEvent> {
         self.next += 1;
-        let place = (self.me, self.shard);
         match ordered {
             Ordered::Release(ordered) => {
                 let is_of_now = self.at == self.network.epoch();
                 let is_of_now = is_of_now || mutants::active(Mutant::PayFollowFormerEpoch);
-                return if is_of_now { self.take_release(ordered) } else { None };
+                if is_of_now { self.take_release(ordered) } else { None }
             }
-            Ordered::Change(change) => {
+            Ordered::Change(step) => self.take_change(&step),
+        }
+    }
+
+    fn take_change(&mut self, step: &ChangeStep) -> Option<AuthorityEvent> {
+        let place = (self.me, self.shard);
+        match step {
+            ChangeStep::Change(change) => {
                 self.at = change.next.epoch;
                 self.undecided.clear();
                 self.reports.clear();
                 let is_the_end = self.at == self.network.epoch().next();
                 return is_the_end.then(|| AuthorityEvent::Close(change.next.digest()));
             }
-            Ordered::Closing(closing) => {
+            ChangeStep::Closing(closing) => {
                 let is_own = place == (closing.authority, closing.shard);
                 self.has_closed |= is_own && self.at == self.network.epoch().next();
             }
-            Ordered::Entered(entered) => {
+            ChangeStep::Entered(entered) => {
                 let is_own = place == (entered.authority, entered.shard);
                 self.has_entered |= is_own && self.at == self.network.epoch();
             }
@@ -218,7 +224,7 @@ impl Listener for Following {
     }
 
     fn take(&mut self, ordered: Ordered) -> Result<(), NodeError> {
-        self.succession.take(ordered.clone())?;
+        self.succession.take(&ordered)?;
         if let Some(event) = self.follower.take(ordered) {
             self.feed.execute(event);
         }

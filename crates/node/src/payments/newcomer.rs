@@ -8,12 +8,10 @@ use super::order::{Interruption, Listener, OrderReader};
 use crate::NodeError;
 use crate::shutdown::Shutdown;
 use crate::validator::start_runtime;
-use crossbeam_channel::{bounded, select};
 use quorate_crypto::KeyFile;
 use quorate_payments::Network;
 use quorate_payments::committee::Ordered;
 use std::path::Path;
-use std::thread;
 
 /// Waits until the next epoch can begin here, on the way to one that the keys in `keys` vote in.
 ///
@@ -30,27 +28,9 @@ pub(super) fn wait(
     let succession = Succession::new(config, &keys.identity, network, runtime.handle())?;
     let key = keys.identity.public();
     tracing::info!(%key, "no authority of this network yet: waiting for a change that names it");
-    run(committee, Waiting { succession, next: 0 }, shutdown)
-}
-
-fn run(committee: &Path, mut waiting: Waiting, shutdown: &Shutdown) -> Result<Ended, NodeError> {
-    let (stop, stopped) = bounded::<()>(0);
-    let (done, ended) = bounded(1);
-    thread::scope(|scope| {
-        let reader = OrderReader::new(committee, stopped);
-        let read = scope.spawn(move || {
-            let result = reader.run(&mut waiting);
-            let _ = done.send(());
-            result
-        });
-        select! {
-            recv(shutdown.triggered) -> _ => {}
-            recv(ended) -> _ => {}
-        }
-        drop(stop);
-        let beginning = read.join().map_err(|_| NodeError::Panicked("newcomer"))??;
-        Ok(beginning.map_or(Ended::Stopped, Ended::Superseded))
-    })
+    let reader = OrderReader::new(committee, shutdown.triggered.clone());
+    let beginning = reader.run(&mut Waiting { succession, next: 0 })?;
+    Ok(beginning.map_or(Ended::Stopped, Ended::Superseded))
 }
 
 /// Follows the order for the changes in it.
@@ -71,7 +51,7 @@ impl Listener for Waiting {
 
     fn take(&mut self, ordered: Ordered) -> Result<(), NodeError> {
         self.next += 1;
-        self.succession.take(ordered)
+        self.succession.take(&ordered)
     }
 
     fn settle(&mut self, _: &ReleaseCommittee) -> Result<Option<Beginning>, Interruption> {

@@ -64,7 +64,8 @@ pub(super) fn a_change_is_ordered_with_its_reports_and_ends_when_the_next_epoch_
     assert_eq!(replica.step(&later), DONE);
     assert_eq!(replica.step(&entered(&third, 0, 9)), DONE);
     let ordered = replica.ordered(0, 100).expect("numbered");
-    let changes = ordered.iter().filter(|one| matches!(one, Ordered::Change(_)));
+    let changes =
+        ordered.iter().filter(|one| matches!(one, Ordered::Change(ChangeStep::Change(_))));
     assert_eq!((ordered.len(), changes.count()), (9, 2));
 }
 

@@ -38,7 +38,8 @@ type Place = (u16, ReplicaId);
 #[derive(Debug)]
 pub(super) struct Gathering {
     sources: Arc<Sources>,
-    asked: BTreeMap<Place, Closing>,
+    /// Reports that are here, or asked for.
+    known: BTreeSet<Place>,
     here: Arc<Mutex<Here>>,
     enough_since: Option<Instant>,
     runtime: Handle,
@@ -89,7 +90,7 @@ impl Gathering {
         let sources = Sources { ended: Arc::clone(ended), next: Arc::clone(next), clients };
         Ok(Self {
             sources: Arc::new(sources),
-            asked: BTreeMap::new(),
+            known: BTreeSet::new(),
             here: Arc::default(),
             enough_since: None,
             runtime: runtime.clone(),
@@ -97,20 +98,27 @@ impl Gathering {
         })
     }
 
-    /// Fetches a report that was ordered, unless it is fetched already, or this shard's own.
+    /// Returns `true` if authorities of this network are asked, the newest that was ordered.
+    pub(super) fn asks(&self, newest: &Arc<Network>) -> bool {
+        let last = self.sources.clients.iter().filter_map(|clients| clients.last());
+        last.map(|(network, _)| network.epoch()).all(|asked| asked == newest.epoch())
+    }
+
+    /// Fetches a report that was ordered, unless it is here already, this shard's own or a copy.
     pub(super) fn fetch(&mut self, config: &AuthorityConfig, closing: &Closing) {
         let place = (closing.shard, closing.authority);
-        if self.asked.insert(place, *closing).is_some() {
+        if !self.known.insert(place) {
             return;
         }
         let ended = &self.sources.ended;
-        let own = report_folder_of(config, ended);
-        if ClosedReport::open(&own, ended).is_ok_and(|report| report.closing() == closing) {
-            self.here.lock().reports.insert(place, own);
-            return;
+        let (begins, of) = (self.sources.next.epoch(), (closing.authority, closing.shard));
+        let folder = gathered_folder(&config.data_dir, begins, of);
+        for folder in [report_folder_of(config, ended), folder.clone()] {
+            if ClosedReport::open(&folder, ended).is_ok_and(|report| report.closing() == closing) {
+                self.here.lock().reports.insert(place, folder);
+                return;
+            }
         }
-        let begins = self.sources.next.epoch();
-        let folder = gathered_folder(&config.data_dir, begins, (closing.authority, closing.shard));
         let (sources, closing, here) =
             (Arc::clone(&self.sources), *closing, Arc::clone(&self.here));
         let fetch = async move {

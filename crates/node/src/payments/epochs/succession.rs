@@ -146,32 +146,35 @@ impl Succession {
     /// The order is read from its beginning.
     pub(in crate::payments) fn rewind(&mut self) {
         self.borders.clear();
+        self.gathering = None;
     }
 
     /// Takes what was ordered of a border.
     ///
     /// # Errors
     /// When a change does not hold, or is another than the one beside the network file.
-    pub(in crate::payments) fn take(&mut self, ordered: Ordered) -> Result<(), NodeError> {
-        let Some(step) = ordered.change_step() else { return Ok(()) };
-        if let ChangeStep::Change(change) = step {
-            return self.end(change);
-        }
+    pub(in crate::payments) fn take(&mut self, ordered: &Ordered) -> Result<(), NodeError> {
+        let step = match ordered {
+            Ordered::Release(_) => return Ok(()),
+            Ordered::Change(ChangeStep::Change(change)) => return self.end(change),
+            Ordered::Change(step) => step,
+        };
         if let Some(last) = self.borders.last_mut() {
             // Refused is what was ordered before: it counts once.
-            let _ = last.border.apply(&step);
+            let _ = last.border.apply(step);
         }
         Ok(())
     }
 
     /// Notes that the newest epoch ended, and what is the next.
-    fn end(&mut self, change: Box<Change>) -> Result<(), NodeError> {
+    fn end(&mut self, change: &Change) -> Result<(), NodeError> {
         let newest = self.borders.last().map_or(&self.founding, |border| &border.next);
         let ended = Arc::clone(newest);
         let epoch = change.next.epoch;
-        let next = succeed(&ended, &change);
+        let next = succeed(&ended, change);
         let next = next.map_err(|source| PayEpochError::Change { epoch, source })?;
-        self.keep(&change)?;
+        self.keep(change)?;
+        let change = Box::new(change.clone());
         let mut border = Border::default();
         let _ = border.apply(&ChangeStep::Change(change.clone()));
         self.borders.push(OrderedBorder { ended, next: Arc::new(next), change, border });
@@ -209,7 +212,7 @@ impl Succession {
         }
         self.check_memory(coming)?;
         let gathering = match &mut self.gathering {
-            Some(gathering) => gathering,
+            Some(gathering) if gathering.asks(newest) => gathering,
             none => {
                 let around = Around { ended: &coming.ended, next: &coming.next, newest };
                 none.insert(Gathering::start(&self.identity, &around, &self.runtime)?)

@@ -110,7 +110,7 @@ fn what_was_ordered_in_another_epoch_is_not_for_this_one() {
     let (change, next) = next_of(&file, &founding);
     let owner = owner(&founding, 0);
     let mut follower = Follower::new(&next, ME, 0);
-    let change = || Ordered::Change(Box::new(change.clone()));
+    let change = || Ordered::Change(ChangeStep::Change(Box::new(change.clone())));
     let decided = vec![(coin(1), Decision::Refund)];
     assert!(follower.take(freeze(owner, &[1])).is_none());
     assert!(follower.take(decide(decided)).is_none());
@@ -135,23 +135,23 @@ fn a_border_is_told_until_it_is_ordered() {
     let identity = IdentitySecret::from_seed([9; 32]);
     let mut former = Follower::new(&founding, ME, 0);
     assert_eq!(former.border_step(&identity), None);
-    former.take(Ordered::Change(Box::new(change.clone())));
+    former.take(Ordered::Change(ChangeStep::Change(Box::new(change.clone()))));
     let digest = change.next.digest();
     let of_shard = |shard| Closing::sign(&founding, &identity, (ME, shard), digest, (0, &[]));
     former.closing = Some(of_shard(0));
     let told = Some(ChangeStep::Closing(of_shard(0)));
     assert_eq!(former.border_step(&identity), told);
-    former.take(Ordered::Closing(of_shard(1)));
+    former.take(Ordered::Change(ChangeStep::Closing(of_shard(1))));
     assert_eq!(former.border_step(&identity), told, "that was the other shard's");
-    former.take(Ordered::Closing(of_shard(0)));
+    former.take(Ordered::Change(ChangeStep::Closing(of_shard(0))));
     assert_eq!(former.border_step(&identity), None);
 
     let mut follower = Follower::new(&next, ME, 0);
     assert_eq!(follower.border_step(&identity), None, "its epoch has not begun in the order");
-    follower.take(Ordered::Change(Box::new(change)));
+    follower.take(Ordered::Change(ChangeStep::Change(Box::new(change))));
     let entered = Entered::sign(&next, &identity, (ME, 0));
     assert_eq!(follower.border_step(&identity), Some(ChangeStep::Entered(entered)));
-    follower.take(Ordered::Entered(entered));
+    follower.take(Ordered::Change(ChangeStep::Entered(entered)));
     assert_eq!(follower.border_step(&identity), None);
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::payments::NetworkChain;
 use crate::payments::epochs::report::{BadChunk, ReportCopy};
 use quorate_payments::ReportPart;
-use quorate_payments::change::{Entered, chunk_leaf, encode_chunk};
+use quorate_payments::change::{ChangeStep, Entered, chunk_leaf, encode_chunk};
 use quorate_payments::committee::Ordered;
 use tokio::runtime::Runtime;
 
@@ -102,14 +102,14 @@ pub(super) fn who_entered_and_forgot_does_not_enter_again() {
     let succession = || {
         let mut succession =
             Succession::new(&config, newcomer, &founding, runtime.handle()).expect("its files");
-        let change = Ordered::Change(Box::new(place.change.clone()));
-        succession.take(change).expect("signed");
+        let change = Ordered::Change(ChangeStep::Change(Box::new(place.change.clone())));
+        succession.take(&change).expect("signed");
         succession
     };
     assert!(succession().advance().expect("it may begin").is_none(), "nobody has reported");
     let mut again = succession();
     let entered = Entered::sign(&next, newcomer, (ReplicaId(0), 0));
-    again.take(Ordered::Entered(entered)).expect("signed");
+    again.take(&Ordered::Change(ChangeStep::Entered(entered))).expect("signed");
     let refused = again.advance();
     let is_it = matches!(refused, Err(NodeError::PayEpoch(PayEpochError::Forgotten { .. })));
     assert!(is_it, "{refused:?}");
@@ -178,10 +178,10 @@ pub(super) fn a_change_is_followed_if_it_is_signed_and_the_one_that_is_known() {
     let identity = place.identity(1).identity;
     let succession =
         || Succession::new(&config, &identity, &founding, runtime.handle()).expect("its files");
-    let ordered = |change: &Change| Ordered::Change(Box::new(change.clone()));
+    let ordered = |change: &Change| Ordered::Change(ChangeStep::Change(Box::new(change.clone())));
     let mut unsigned = place.change.clone();
     unsigned.signatures.clear();
-    let refused = succession().take(ordered(&unsigned));
+    let refused = succession().take(&ordered(&unsigned));
     assert!(
         matches!(refused, Err(NodeError::PayEpoch(PayEpochError::Change { .. }))),
         "{refused:?}"
@@ -191,13 +191,13 @@ pub(super) fn a_change_is_followed_if_it_is_signed_and_the_one_that_is_known() {
 
     let mut followed = succession();
     assert_eq!(followed.next(), None);
-    followed.take(ordered(&place.change)).expect("signed");
+    followed.take(&ordered(&place.change)).expect("signed");
     assert_eq!(read_change(&beside).expect("written"), place.change);
     let next = followed.next().expect("the epoch has ended");
     assert_eq!((next.epoch, next.reported, next.has_begun), (2, 0, false));
     assert!(followed.is_at_border());
-    succession().take(ordered(&place.change)).expect("the same again");
-    let refused = succession().take(ordered(&place.other_change()));
+    succession().take(&ordered(&place.change)).expect("the same again");
+    let refused = succession().take(&ordered(&place.other_change()));
     let is_it = matches!(refused, Err(NodeError::PayEpoch(PayEpochError::OtherChange { .. })));
     assert!(is_it, "{refused:?}");
 }
