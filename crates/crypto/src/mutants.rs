@@ -461,6 +461,10 @@ pub enum Mutant {
     PayChangeBeforeBegun,
     /// Payments: the next network file needs nobody's consent.
     PayChangeByAnybody,
+    /// Payments: the next authorities need not be ready for their epoch.
+    PayChangeUnready,
+    /// Payments: an epoch begins with chunks that are not whole, or not in order.
+    PayTakeUnsoundChunks,
     /// Payments: a report of an ended epoch need not be signed by its authority.
     PayCloseForAnybody,
     /// Payments: a shard that was closed for one change reports for another too.

@@ -1,11 +1,13 @@
 //! Change of a payment network's authorities, over TLS and real disks: one whose disk is lost is
 //! replaced, and the money goes on.
 
+use parking_lot::Mutex;
 use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_node::NodeError;
 use quorate_node::payments::{
-    Authority, AuthorityConfig, PayClient, PayEpochError, PayTestnet, PayTestnetPlan, begin,
-    change_beside, close, follow_network, read_network, write_change,
+    Authority, AuthorityConfig, Followed, NetworkFollower, PayClient, PayEpochError, PayTestnet,
+    PayTestnetPlan, begin, change_beside, close, follow_network, look_for_changes, read_network,
+    write_change,
 };
 use quorate_node::ports::free_ports;
 use quorate_payments::change::Change;
@@ -187,6 +189,17 @@ fn whoever_asks_is_led_to_the_next_epoch() {
         })
         .into();
     assert_eq!(follow(WAIT), Epoch(1), "a quorum knows of no change");
+    let looked = net.runtime.block_on(async {
+        let follower = Arc::new(Mutex::new(NetworkFollower::open(&copy).expect("readable")));
+        let network = Arc::clone(follower.lock().network());
+        let client = PayClient::start(network, &alice).expect("connects");
+        let ask = |to, request| {
+            let client = client.clone();
+            async move { client.ask(to, request).await }
+        };
+        look_for_changes(&follower, ask, WAIT).await.expect("followed")
+    });
+    assert_eq!(looked, Followed::InForce);
     let beside = change_beside(&net.testnet.network, change.next.epoch);
     write_change(&beside, &change).expect("written");
     assert_eq!(follow(Duration::from_secs(5)), Epoch(2));

@@ -135,9 +135,13 @@ impl OrderVerifier {
         let others = one.tx.certificates().filter(|(_, certificate)| is_other(certificate));
         let others = others.map(|(input, certificate)| (input, certificate.epoch));
         for (input, certified) in others.collect::<Vec<_>>() {
+            if certified > epoch {
+                one.unproven = Some(input);
+                continue;
+            }
             match self.spent.inherited().admits(input.tx) {
-                Ok(true) if certified < epoch => {}
-                Ok(_) => one.unproven = Some(input),
+                Ok(true) => {}
+                Ok(false) => one.unproven = Some(input),
                 Err(failed) => one.status = Err(failed),
             }
         }

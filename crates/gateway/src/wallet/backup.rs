@@ -23,8 +23,8 @@ const MAGIC: &[u8; 24] = b"quorate wallet backup 2\n";
 /// Of backups of before books were folded: the book alone.
 const MAGIC_OF_BOOKS: &[u8; 24] = b"quorate wallet backup 1\n";
 
-/// Backup of a wallet. An old one is as good as a new one where the authorities keep records: what
-/// came after is taken in from them.
+/// Backup of a wallet. What came after it is taken in from the authorities' records, but for what
+/// was folded away since: lines of the history, and callers' keys.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Backup {
     /// Key that the wallet belongs to.
@@ -76,11 +76,7 @@ impl Wallet {
         let owner = secret.public();
         let present = Contents::salvage(path)?;
         let mut contents = match backup {
-            Some(backup) => {
-                let saved = backup.open(secret)?;
-                // What is there may be the same book, and go on.
-                if present.goes_on_from(&saved) { present } else { saved }
-            }
+            Some(backup) => present.or_saved(backup.open(secret)?),
             None => present,
         };
         let found = read(&contents.book).ok().and_then(|state| state.owner);
@@ -109,14 +105,24 @@ impl Contents {
         Ok(Self { archive, book })
     }
 
+    /// What a wallet begins with again: what is there, where that may be the saved one and go on,
+    /// or else what was saved.
+    fn or_saved(self, saved: Self) -> Self {
+        if self.book.starts_with(&saved.book) {
+            // Nothing was folded since: where one archive is shorter, it is damaged.
+            let is_whole = self.archive.len() >= saved.archive.len();
+            return if is_whole { self } else { Self { archive: saved.archive, ..self } };
+        }
+        if self.goes_on_from(&saved) { self } else { saved }
+    }
+
     /// Tells whether this knows of every payment and receipt that an earlier one of the same wallet
     /// knows of.
     fn goes_on_from(&self, earlier: &Self) -> bool {
-        self.book.starts_with(&earlier.book)
-            || matches!(
-                (self.known(), earlier.known()),
-                (Some((of, all)), Some((same, some))) if of == same && some.is_subset(&all)
-            )
+        matches!(
+            (self.known(), earlier.known()),
+            (Some((of, all)), Some((same, some))) if of == same && some.is_subset(&all)
+        )
     }
 
     /// Owner, and payments (true) and receipts (false) by their transactions; `None` where they

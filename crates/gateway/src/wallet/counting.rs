@@ -22,7 +22,7 @@ impl Wallet {
         Err(WalletError::FormerEpoch { tx: coin.id.tx, epoch, newest: self.network.epoch() })
     }
 
-    fn is_uncounted(&self, coin: &Coin) -> bool {
+    pub(super) fn is_uncounted(&self, coin: &Coin) -> bool {
         coin.is_former(&self.network)
             && !self.counted.contains(&coin.id.tx)
             && !mutants::active(Mutant::PayReceiveFormer)

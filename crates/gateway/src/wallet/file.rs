@@ -64,6 +64,7 @@ impl RecordFile {
         let in_use = OpenOptions::new().read(true).write(true).open(path).ok();
         if let Some(file) = &in_use {
             lock(file, path)?;
+            check_name(file, path)?;
         }
         let (records, extent) = frames(Extent::EMPTY, contents);
         let (_, fresh) = write_fresh(path, &records)?;

@@ -43,7 +43,9 @@ impl PaymentService {
             let (answers, records) = self.gather_records(deadline).await;
             recovery.answered = answers.count();
             answers.check_quorum()?;
-            self.ask_counting(&records.former(&self.network()), deadline).await?;
+            let look = |wallet: &mut Wallet| (records.uncounted(wallet), records);
+            let (uncounted, records) = self.with_blocking(look).await;
+            self.ask_counting(&uncounted, deadline).await?;
             let take = move |wallet: &mut Wallet| {
                 // Another one may have been quicker.
                 if !wallet.is_recovery_due() {

@@ -6,8 +6,8 @@ use super::record::Record;
 use super::{Wallet, WalletError};
 use quorate_node::unix_ms;
 use quorate_payments::{
-    Coin, CoinStatus, Core, Memo, Network, Origin, OutputId, PayReceipt, PaymentOutcome,
-    RecordContent, RecordKind, RecordName, Transaction, TxCertificate, TxId, WalletRecord,
+    Coin, CoinStatus, Core, Memo, Origin, OutputId, PayReceipt, PaymentOutcome, RecordContent,
+    RecordKind, RecordName, Transaction, TxCertificate, TxId, WalletRecord,
 };
 use quorate_types::ReplicaId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,14 +32,21 @@ pub struct Regained {
 pub(super) struct GenuineRecords(BTreeMap<RecordName, WalletRecord>);
 
 impl GenuineRecords {
-    /// Transactions whose coins came in by certificates of ended epochs.
-    pub(super) fn former(&self, network: &Network) -> Vec<TxId> {
+    /// Transactions whose coins are new to a wallet, and came in by certificates of ended epochs
+    /// that are not known to count.
+    pub(super) fn uncounted(&self, wallet: &Wallet) -> Vec<TxId> {
         let coins = self.0.values().filter_map(|record| match &record.content {
             RecordContent::Received(coins) => Some(coins),
             RecordContent::Sent(_) => None,
         });
-        let former = coins.flatten().filter(|coin| coin.is_former(network));
-        former.map(|coin| coin.id.tx).collect::<BTreeSet<_>>().into_iter().collect()
+        let is_new = |coin: &&Coin| !wallet.state.knows(&coin.id) && wallet.is_uncounted(coin);
+        coins
+            .flatten()
+            .filter(is_new)
+            .map(|coin| coin.id.tx)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     /// Leaves the transactions of these names alone.

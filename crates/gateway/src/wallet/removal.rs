@@ -37,14 +37,18 @@ impl Wallet {
         let Some(archive) = self.archive.as_ref().filter(|_| !self.state.is_recovery_due) else {
             return Ok(None);
         };
-        let mut archive_bytes = self.state.removed.get(&authority).copied().unwrap_or(0);
-        let mut names = Vec::new();
+        let begin = self.state.removed.get(&authority).copied().unwrap_or(0);
+        let (mut archive_bytes, mut names) = (begin, Vec::new());
         while archive_bytes < archive.end() && names.len() < REQUEST_ITEMS_MAX {
             let (line, next) = archive.read(archive_bytes)?;
-            names.push(name_of(&line));
+            let name = name_of(&line);
+            // ★ Another coin of it may have come in since, by the same record.
+            if !self.state.has_coin_of(name.tx) {
+                names.push(name);
+            }
             archive_bytes = next;
         }
-        Ok((!names.is_empty()).then_some(Removable { names, archive_bytes }))
+        Ok((archive_bytes > begin).then_some(Removable { names, archive_bytes }))
     }
 
     /// Notes that an authority removed records.

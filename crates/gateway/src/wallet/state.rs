@@ -124,6 +124,12 @@ impl WalletState {
         self.coins.contains_key(id) || self.spent.contains_key(id)
     }
 
+    /// Tells whether a coin of a transaction is here, unspent.
+    pub(super) fn has_coin_of(&self, tx: TxId) -> bool {
+        let place = |index| OutputId { tx, index };
+        self.coins.range(place(0)..=place(u16::MAX)).next().is_some()
+    }
+
     /// Coins that can be spent (★): none whose state was not asked for since the book was made
     /// again, and none that is or was under release.
     pub(super) fn free(&self) -> impl Iterator<Item = &Coin> {

@@ -3,6 +3,7 @@
 use super::PayBenchError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::io;
 
 /// Processors of one authority under load, by the system's numbers.
@@ -44,7 +45,7 @@ impl Cores {
     ///
     /// # Errors
     /// When they do not divide, or none is left for the load.
-    pub fn divide(here: &[usize], cores: usize, shards: u16) -> Result<Self, CoresError> {
+    fn divide(here: &[usize], cores: usize, shards: u16) -> Result<Self, CoresError> {
         let each = cores / usize::from(shards);
         if each == 0 || each * usize::from(shards) != cores {
             return Err(CoresError::Uneven { cores, shards });
@@ -89,13 +90,20 @@ fn allowed() -> io::Result<Vec<usize>> {
 /// Keeps this thread, and those that it starts from now on, on these processors.
 ///
 /// # Errors
-/// When there are none of them.
+/// When one of them is not there.
 pub fn pin(cores: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
         set.set(*core);
     }
-    Ok(sched_setaffinity(None, &set)?)
+    sched_setaffinity(None, &set)?;
+    // The system leaves out what it has not.
+    let are_all = cores.iter().all(|core| *core < CpuSet::MAX_CPU);
+    let asked: BTreeSet<usize> = cores.iter().copied().collect();
+    if are_all && allowed()?.into_iter().eq(asked) {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not all of them are here"))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 
 use super::payers::{Clients, Payers};
 use parking_lot::Mutex;
-use quorate_node::payments::follow_network;
-use std::path::PathBuf;
+use quorate_node::payments::{NetworkFollower, look_for_changes};
+use quorate_payments::Network;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -36,15 +37,15 @@ pub(super) async fn follow(
     clients: Arc<watch::Sender<Arc<Clients>>>,
     signals: Arc<Signals>,
 ) {
+    let mut follower = None;
     loop {
         sleep(EVERY).await;
         if !signals.trouble.load(Ordering::Relaxed) {
             continue;
         }
-        let known = clients.borrow().network().epoch();
-        let newest = follow_network(&path, payers.secret(Payers::HUB), ASK_WITHIN).await;
-        let next = newest.map_err(|error| error.to_string()).and_then(|network| {
-            let is_newer = network.epoch() > known;
+        let newest = newest(&path, &mut follower, &clients).await;
+        let next = newest.and_then(|network| {
+            let is_newer = network.epoch() > clients.borrow().network().epoch();
             let connected = is_newer.then(|| Clients::connect(network, &payers));
             connected.transpose().map_err(|error| error.to_string())
         });
@@ -59,4 +60,32 @@ pub(super) async fn follow(
         };
         *signals.problem.lock() = problem;
     }
+}
+
+/// The network in the newest epoch that its files, or the authorities that are connected, show.
+async fn newest(
+    path: &Path,
+    follower: &mut Option<Arc<Mutex<NetworkFollower>>>,
+    clients: &watch::Sender<Arc<Clients>>,
+) -> Result<Arc<Network>, String> {
+    let follower = match follower {
+        Some(follower) => follower,
+        none => {
+            let opened = NetworkFollower::open(path).map_err(|error| error.to_string())?;
+            none.insert(Arc::new(Mutex::new(opened)))
+        }
+    };
+    follower.lock().refresh().map_err(|error| error.to_string())?;
+    let current = Arc::clone(&clients.borrow());
+    if follower.lock().network().epoch() == current.network().epoch() {
+        let hub = current.of(Payers::HUB);
+        let ask = |to, request| {
+            let hub = hub.clone();
+            async move { hub.ask(to, request).await }
+        };
+        let looked = look_for_changes(follower, ask, ASK_WITHIN).await;
+        looked.map_err(|error| error.to_string())?;
+    }
+    let network = Arc::clone(follower.lock().network());
+    Ok(network)
 }

@@ -12,6 +12,7 @@ use super::evidence::Evidence;
 use super::follower::{Follower, FollowerStatus, Following};
 use super::locks::{Locks, recover_into};
 use super::mark::{Mark, Start};
+use super::network_files::WatchedChain;
 use super::order::OrderReader;
 use super::queue::{Leaving, Promise, Queued};
 use super::records::Records;
@@ -33,7 +34,6 @@ use crate::validator::{bind, reload_certificate, start_runtime};
 use crate::{NodeError, keys, tls};
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
-use parking_lot::Mutex;
 use quorate_crypto::{IdentitySecret, KeyFile, VotingSecret};
 use quorate_payments::{
     AuthorityEffect, AuthorityEvent, Network, OrderVerifier, ReleaseEntry, SignJob, SpentSet,
@@ -369,7 +369,7 @@ impl Origin {
             events: events.clone(),
             requests: WalletRequests {
                 network: Arc::clone(&self.network),
-                chain: Mutex::new(NetworkChain::open(&config.network)?),
+                chain: WatchedChain::new(NetworkChain::open(&config.network)?),
                 spent: Arc::clone(spent),
                 records: Arc::clone(&kept.records),
                 payers: Arc::clone(&self.payers),

@@ -2,6 +2,7 @@
 
 use super::config::{AuthorityConfigError, read_toml};
 use super::epochs::{change_beside, read_change};
+use parking_lot::Mutex;
 use quorate_crypto::IdentityKey;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::change::{Change, ChangeError};
@@ -9,6 +10,7 @@ use quorate_payments::{Network, NetworkFile, ORDER_BYTES_MAX};
 use quorate_types::Epoch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Most bytes of changes in one answer.
 const ANSWER_BYTES: usize = ORDER_BYTES_MAX;
@@ -120,6 +122,32 @@ impl NetworkChain {
             is_first || bytes <= ANSWER_BYTES
         });
         fitting.cloned().collect()
+    }
+}
+
+/// Time between two looks for changes beside a network file: strangers' requests have them made,
+/// and a file that is refused is read each time.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A chain that goes on as changes are put beside the network file.
+#[derive(Debug)]
+pub(super) struct WatchedChain(Mutex<(NetworkChain, Instant)>);
+
+impl WatchedChain {
+    pub(super) fn new(chain: NetworkChain) -> Self {
+        Self(Mutex::new((chain, Instant::now())))
+    }
+
+    /// Reads from the chain as it was a moment ago, or is now.
+    pub(super) fn look<T>(&self, read: impl FnOnce(&NetworkChain) -> T) -> T {
+        let (chain, looked) = &mut *self.0.lock();
+        if looked.elapsed() >= LOOK_EVERY {
+            *looked = Instant::now();
+            if let Err(error) = chain.read_on(Epoch(u64::MAX)) {
+                tracing::debug!(%error, "a change beside the network file is shown to nobody");
+            }
+        }
+        read(chain)
     }
 }
 

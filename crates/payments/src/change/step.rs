@@ -95,6 +95,9 @@ pub enum ChangeError {
         /// Weight of a quorum.
         least: u64,
     },
+    /// Signatures of keys that have no say: they would be kept with the change for ever.
+    #[error("the change has signatures of keys that are no authority's of either epoch")]
+    Strangers,
     /// A report that its authority did not sign, or of a shard that there is not.
     #[error("the closing report is not signed by an authority of this epoch, or not of its shards")]
     Reporter,
@@ -149,17 +152,21 @@ impl Change {
         next: &Network,
         mut good: BTreeSet<IdentityKey>,
     ) -> Result<(), ChangeError> {
+        let is_of = |network: &Network, key: &IdentityKey| network.committee().find(key).is_some();
+        let mut signers = self.signatures.keys();
+        if signers.any(|key| !is_of(present, key) && !is_of(next, key)) {
+            return Err(ChangeError::Strangers);
+        }
         let statement = present.change_statement(self.next.digest());
-        let is_new = |key: &IdentityKey| {
-            present.committee().find(key).is_none() && next.committee().find(key).is_some()
-        };
+        let is_new = |key: &IdentityKey| !is_of(present, key) && is_of(next, key);
         let newcomers = self.good(&statement, is_new);
         let committee = next.committee();
         let keys = committee.members().filter_map(|one| committee.identity(one));
         let are_all_ready = keys.filter(|key| is_new(key)).all(|key| newcomers.contains(key));
         good.extend(newcomers);
         let (found, least) = (signed(committee, &good), committee.quorum());
-        if found < least || !are_all_ready {
+        let is_ready = found >= least && are_all_ready;
+        if !is_ready && !mutants::active(Mutant::PayChangeUnready) {
             return Err(ChangeError::NotReady { found, least });
         }
         Ok(())

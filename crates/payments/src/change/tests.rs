@@ -399,6 +399,15 @@ fn a_change_takes_quorums_of_both_epochs_and_every_newcomer() {
     assert_eq!(open(&[0, 1, 2]), Err(ChangeError::NotReady { found: 2, least: 3 }));
 }
 
+/// Whoever passes a change on adds nothing to it.
+#[test]
+fn a_change_has_no_strangers_signatures() {
+    let testnet = TestNetwork::new();
+    let mut change = signed_by(&testnet, &[1, 2, 3, 4]);
+    change.signatures.insert(key(MALLORY), Signature([0; 64]));
+    assert_eq!(check(&testnet.network, &change), Err(ChangeError::Strangers));
+}
+
 #[test]
 fn signatures_are_for_the_whole_file() {
     let testnet = TestNetwork::new();
@@ -618,7 +627,7 @@ fn an_honest_vote_outlives_a_lie_of_the_epoch_before() {
 
 #[test]
 fn every_left_out_rule_is_noticed() {
-    let checks: [(Mutant, fn()); 12] = [
+    let checks: [(Mutant, fn()); 13] = [
         (Mutant::PayCloseUndecided, what_a_release_gave_back_is_nobody_elses_in_the_next_epoch),
         (Mutant::PayReportAfterClosing, nothing_is_reported_of_coins_once_the_epoch_has_ended),
         (Mutant::PayVoteAfterClosing, an_authority_that_has_closed_votes_for_nothing_new),
@@ -628,6 +637,7 @@ fn every_left_out_rule_is_noticed() {
         (Mutant::PayTrustInherited, what_one_report_names_needs_its_owners_signature),
         (Mutant::PayReportTwice, the_first_change_and_the_first_report_of_each_authority_count),
         (Mutant::PayChangeByAnybody, a_change_takes_quorums_of_both_epochs_and_every_newcomer),
+        (Mutant::PayChangeUnready, a_change_takes_quorums_of_both_epochs_and_every_newcomer),
         (
             Mutant::PayEnterForAnybody,
             an_epoch_has_begun_once_a_quorum_of_its_own_authorities_says_so,

@@ -87,10 +87,13 @@ impl MerkleVotes {
 
     /// The root that each vote leads to; `None` where it leads nowhere.
     fn roots(casts: &[Cast<'_>]) -> Vec<Option<Digest>> {
-        let paths: Vec<_> = casts.iter().map(|cast| (&cast.id.0, &cast.vote.path)).collect();
-        let is_shallow = |cast: &Cast<'_>| cast.vote.path.siblings.len() <= DEPTH_MAX;
-        let roots = casts.iter().zip(Path::roots(&paths));
-        roots.map(|(cast, root)| root.filter(|_| is_shallow(cast))).collect()
+        let is_shallow = |cast: &&Cast<'_>| cast.vote.path.siblings.len() <= DEPTH_MAX;
+        let shallow = casts.iter().filter(is_shallow);
+        let paths: Vec<_> = shallow.map(|cast| (&cast.id.0, &cast.vote.path)).collect();
+        // Nothing is hashed of what leads nowhere.
+        let mut roots = Path::roots(&paths).into_iter();
+        let root = |cast| is_shallow(&cast).then(|| roots.next().flatten()).flatten();
+        casts.iter().map(root).collect()
     }
 
     fn is_known(&self, claim: &Claim<'_>) -> bool {

@@ -14,6 +14,7 @@ use quorate_payments::PayReceipt;
 use quorate_report::text::thousands;
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Most coins unless more are asked for: some 64 transactions make and gather so many.
@@ -143,9 +144,21 @@ impl Load {
         if report.audit.holds() && is_back { Ok(()) } else { Err(Failure::Reported(Code::Run)) }
     }
 
-    fn open_wallet(&self, load: &PayLoad, secret: &IdentitySecret) -> Result<Wallet, Failure> {
+    fn connect_wallet(
+        &self,
+        load: &PayLoad,
+        secret: &IdentitySecret,
+    ) -> Result<Arc<PaymentService>, Failure> {
         let file = wallet_file(self.place.folder.path());
-        Wallet::open(&file, load.network().clone(), secret.clone()).map_err(explain)
+        let wallet =
+            Wallet::open(&file, load.network().clone(), secret.clone()).map_err(explain)?;
+        let follower =
+            NetworkFollower::open(&self.place.network_path()?).map_err(Failure::usage)?;
+        PaymentService::connect(wallet, follower, None).map_err(Failure::run)
+    }
+
+    fn within(&self) -> Duration {
+        Duration::from_secs(self.timeout)
     }
 
     /// Has the wallet pay for the coins, once under this name.
@@ -156,13 +169,10 @@ impl Load {
         name: String,
     ) -> Result<PayReceipt, Failure> {
         let value = self.coins.unwrap_or_else(|| default_coins(self.rate, self.payers));
-        let wallet = self.open_wallet(load, secret)?;
-        let follower =
-            NetworkFollower::open(&self.place.network_path()?).map_err(Failure::usage)?;
-        let service = PaymentService::connect(wallet, follower, None).map_err(Failure::run)?;
+        let service = self.connect_wallet(load, secret)?;
         let purpose = Purpose::Pay { payee: load.address(), value };
         let order = Order { purpose, memo: Some("a load".to_owned()) };
-        let within = Duration::from_secs(self.timeout);
+        let within = self.within();
         let payment = service.pay(order, Some(name), within).await.map_err(explain)?;
         service.with(|wallet| wallet.receipt(&payment)).ok_or_else(|| match payment.state {
             PaymentState::Begun => Failure::run(format!(
@@ -184,9 +194,10 @@ impl Load {
         if receipts.is_empty() {
             return Ok(());
         }
-        let mut wallet = self.open_wallet(load, secret)?;
-        for receipt in &receipts {
-            wallet.receive(receipt).map_err(explain)?;
+        // Of an epoch that has ended since, the authorities in force are asked.
+        let service = self.connect_wallet(load, secret)?;
+        for receipt in receipts {
+            service.receive(receipt, self.within()).await.map_err(explain)?;
         }
         load.returned().await.map_err(failed)
     }

@@ -10,6 +10,7 @@ use quorate_node::payments::{Authority, AuthorityConfig, run_authority};
 use quorate_node::reload::outlive_hangups;
 use quorate_node::{NodeError, Shutdown, descriptors, init_logging};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -61,8 +62,9 @@ impl Options {
         if !self.core.is_empty() {
             // Before there are other threads, which inherit it.
             pin(&self.core).map_err(|error| self.refuse_cores(&error))?;
-            config.check_threads = self.core.len();
-            config.network_threads = self.core.len().div_ceil(CORES_PER_NETWORK_THREAD);
+            let cores = self.core.iter().collect::<BTreeSet<_>>().len();
+            config.check_threads = cores;
+            config.network_threads = cores.div_ceil(CORES_PER_NETWORK_THREAD);
         }
         init_logging(config.log);
         descriptors::raise_limit();

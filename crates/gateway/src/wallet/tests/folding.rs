@@ -337,6 +337,21 @@ fn a_backup_has_the_archive_too() {
     assert!((1..9).contains(&rest), "{rest}");
 }
 
+/// A book that goes on from the backup has the backup's archive, where its own is lost: callers'
+/// keys are in it.
+#[test]
+fn a_lost_archive_comes_back_from_a_backup() {
+    let (place, book) = anne_alone();
+    pay_numbered(&place, &mut place.open_at(&book, ANNE).expect("a wallet"), 0..9);
+    let lines = |wallet: &Wallet| wallet.history().expect("read").len();
+    let wallet = place.open_at(&book, ANNE).expect("a wallet");
+    let (saved, before) = (wallet.backup(None).expect("made"), lines(&wallet));
+    drop(wallet);
+    fs::remove_file(beside(&book, "archive-")).expect("removed");
+    Wallet::restore(&book, &secret(ANNE), Some(&saved)).expect("made");
+    assert_eq!(lines(&place.open_at(&book, ANNE).expect("a wallet")), before);
+}
+
 /// Another network's wallet of the same key has an archive of its own.
 #[test]
 fn a_folded_wallet_is_one_networks() {

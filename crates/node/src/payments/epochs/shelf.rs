@@ -1,9 +1,9 @@
 //! Closing reports that an authority's shard has, for those who begin the next epoch: its own, and
 //! those that it began an epoch with itself.
 
-use super::report::{CHUNK_BYTES_MAX, CLOSING, chunk_name};
+use super::report::{CLOSING, chunk_name};
 use super::{gathered_folder, later_folder};
-use quorate_payments::{Network, ReportPart};
+use quorate_payments::{Network, ORDER_BYTES_MAX, ReportPart};
 use quorate_types::{Epoch, ReplicaId};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -59,15 +59,13 @@ fn place_of(folder: &Path) -> io::Result<Option<(ReplicaId, u16)>> {
     Ok(Some((ReplicaId(u16::from_le_bytes([a, b])), u16::from_le_bytes([c, d]))))
 }
 
+/// Bytes of a file that an answer has room for: a chunk, or what is signed of a report of two
+/// thousand million inputs.
 fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::metadata(path) {
-        Ok(file) if file.len() <= CHUNK_BYTES_MAX.max(REPORT_HEAD_MAX) => fs::read(path).map(Some),
+        Ok(file) if file.len() <= ORDER_BYTES_MAX as u64 => fs::read(path).map(Some),
         Ok(_) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
-
-/// Bytes of what is signed of a report of two thousand million inputs, which an answer has room
-/// for.
-const REPORT_HEAD_MAX: u64 = 4 * 1024 * 1024;

@@ -368,6 +368,8 @@ fn every_left_out_rule_is_noticed() {
     assert_noticed(Mutant::PayTrustChunks, a_changed_chunk_is_refused);
     let unsigned: fn() = ordered::a_change_is_followed_if_it_is_signed_and_the_one_that_is_known;
     assert_noticed(Mutant::PayFollowUnsigned, unsigned);
+    let unsound: fn() = ordered::what_is_signed_and_no_report_is_told_apart_from_what_was_made_up;
+    assert_noticed(Mutant::PayTakeUnsoundChunks, unsound);
     let unordered: fn() = ordered::a_report_that_was_not_ordered_is_not_taken;
     assert_noticed(Mutant::PayBeginWithUnordered, unordered);
     assert_noticed(Mutant::PayBeginWithNothing, what_is_inherited_on_disk_is_what_the_rules_say);

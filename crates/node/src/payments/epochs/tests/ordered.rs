@@ -65,7 +65,7 @@ fn a_report_is_copied_chunk_by_chunk() {
 
 /// ★ An authority that lies signs what is no report: it counts as never made, whoever shows it.
 #[test]
-fn what_is_signed_and_no_report_is_told_apart_from_what_was_made_up() {
+pub(super) fn what_is_signed_and_no_report_is_told_apart_from_what_was_made_up() {
     let place = Place::new();
     let (ended, keys) = (place.ended(), place.identity(1));
     let sorted = sorted(&[entry(1), entry(2)]);
