@@ -11,6 +11,7 @@ use super::payment::{Entry, Line};
 use super::record::Record;
 use super::{PaymentService, Wallet, WalletError};
 use quorate_crypto::IdentityKey;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_payments::{REQUEST_ITEMS_MAX, RecordKind, RecordName, WalletReply, WalletRequest};
 use quorate_types::ReplicaId;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl Wallet {
             let (line, next) = archive.read(archive_bytes)?;
             let name = name_of(&line);
             // ★ Another coin of it may have come in since, by the same record.
-            if !self.state.has_coin_of(name.tx) {
+            if !self.state.has_coin_of(name.tx) || mutants::active(Mutant::PayRemoveUnspent) {
                 names.push(name);
             }
             archive_bytes = next;
