@@ -1,67 +1,29 @@
 //! Load through the node library's client: real sessions over TLS.
 
-use super::BenchError;
-use super::config::{BenchConfig, SendTo};
-use super::load::{Answer, Answers, Operations, Target};
 use super::measure::OperationResult;
+use super::{Answer, Answers, Operations, Target};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use quorate_crypto::{IdentitySecret, hash_parts};
-use quorate_node::{CallResult, Client, ClientConfig, Completion, SessionSpec};
-use quorate_types::{Committee, Outcome, ReplicaId};
+use quorate_node::{CallResult, Client, Completion};
+use quorate_types::Outcome;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time for the sessions to reach every validator.
-const CONNECTING: Duration = Duration::from_secs(15);
-
 /// The sessions of a load.
-pub(super) struct Sessions {
-    client: Client,
+#[derive(Debug)]
+pub struct Sessions {
+    client: Arc<Client>,
     count: usize,
 }
 
 /// Completions of their operations.
-pub(super) struct Completions(Receiver<Completion>);
+#[derive(Debug)]
+pub struct Completions(Receiver<Completion>);
 
-/// Opens as many sessions as the load needs, and waits until each reaches every validator. Keys
-/// follow from the seed, first validators go round.
-pub(super) fn open(
-    config: &BenchConfig,
-    committee: Arc<Committee>,
-) -> Result<(Sessions, Completions), BenchError> {
-    let failed = |error: &dyn std::fmt::Display| BenchError::Client(error.to_string());
-    let members = committee.size();
-    let count = config.session_count();
-    let spec = |index: usize| {
-        let first = u16::try_from(index % members).expect("members are counted in 16 bits");
-        SessionSpec::fresh(client_key(config.seed, index), ReplicaId(first))
-    };
-    let specs = (0..count).map(spec).collect();
-    let client_config = ClientConfig {
-        bundling: config.bundling(),
-        retry_after: Duration::from_millis(config.retry_after_ms),
-        send_to_all: config.send_to == SendTo::All,
-        ..ClientConfig::new(committee, specs)
-    };
-    let client = match config.topology() {
-        Some(topology) => Client::connect_emulated(&client_config, &topology),
-        None => Client::connect(&client_config),
-    };
-    let client = client.map_err(|error| failed(&error))?;
-    let running = members - config.absent().len();
-    if !client.wait_connected(running, CONNECTING) {
-        let reached = client.members_connected();
-        let text = format!("after {} s one reaches {reached} of {running}", CONNECTING.as_secs());
-        return Err(BenchError::Client(text));
-    }
+/// The so many sessions of a client as the ends of a load.
+#[must_use]
+pub fn ends(client: &Arc<Client>, count: usize) -> (Sessions, Completions) {
     let completions = Completions(client.completions().clone());
-    Ok((Sessions { client, count }, completions))
-}
-
-fn client_key(seed: u64, index: usize) -> IdentitySecret {
-    let index = index as u64;
-    let parts: [&[u8]; 2] = [&seed.to_be_bytes(), &index.to_be_bytes()];
-    IdentitySecret::from_seed(hash_parts("quorate v1 bench client", &parts).0)
+    (Sessions { client: Arc::clone(client), count }, completions)
 }
 
 impl Target for Sessions {
