@@ -59,7 +59,7 @@ pub enum MergeError {
         one: String,
         /// Name of the other.
         other: String,
-        /// Seed of both.
+        /// Seed that both of them have.
         seed: u64,
     },
     /// Their windows have nothing in common.
@@ -72,7 +72,7 @@ pub enum MergeError {
         early: String,
         /// Name of the load whose window began last.
         late: String,
-        /// Seconds between.
+        /// Seconds from that end to that beginning.
         apart_s: u64,
     },
 }

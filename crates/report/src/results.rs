@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 /// The number of the format described here. Results of another format are not read.
 pub const FORMAT: u32 = 2;
 
-/// The result of a bench, a load or several: `--json` prints it as it is, a report page carries it inside.
+/// The result of a bench, a load or several: `--json` prints it as it is, a report page carries it
+/// inside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Number of the format: [`FORMAT`].

@@ -75,8 +75,8 @@ pub fn utc(moment: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// A moment after 1970 as RFC 3339 writes it, as in `2026-01-31T12:00:00Z`, with or without a part of
-/// a second, and with Z or an offset such as +01:00; `None` where the text is none.
+/// A moment after 1970 as RFC 3339 writes it, as in `2026-01-31T12:00:00Z`, with or without a part
+/// of a second, and with Z or an offset such as +01:00; `None` where the text is none.
 #[must_use]
 pub fn moment_of(text: &str) -> Option<SystemTime> {
     let (clock, offset_s) = without_offset(text)?;

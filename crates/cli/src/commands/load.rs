@@ -29,9 +29,10 @@ const GENESIS: &str = "genesis.json";
 /// Put a running committee under load, from this machine.
 ///
 /// Opens client sessions to the committee's validators, wherever they run, and offers operations at
-/// a fixed rate, as `quorate bench` does to a committee of its own. Latency runs from an operation's
-/// scheduled time to f+1 equal signed replies, by this machine's clock alone. What is offered is of
-/// the committee's service, which its file names. The sessions' keys are new with each run.
+/// a fixed rate, as `quorate bench` does to a committee of its own. Latency runs from when an
+/// operation was scheduled to f+1 equal signed replies, by this machine's clock alone. What is
+/// offered is of the committee's service, which its file names. The sessions' keys are new with
+/// each run.
 ///
 /// Several loads at once, on several machines: give each --share I/N, the same --start-at, and
 /// --json; `quorate report --merge` joins the results.
@@ -75,8 +76,8 @@ pub(crate) struct Options {
     /// committee file, if it is there
     #[arg(long, value_name = "FILE")]
     genesis: Option<PathBuf>,
-    /// File with the secret key, in hexadecimal, of an account with ether that pays for those of the
-    /// load, with the EVM ledger; by default a development account
+    /// File with the secret key, in hexadecimal, of an account with ether that pays for those of
+    /// the load, with the EVM ledger; by default a development account
     #[arg(long, value_name = "FILE", requires = "genesis")]
     funds: Option<PathBuf>,
     /// Addresses of the validators' status, for what only validators know: committed rate, CPU,

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 /// Draw results of benches and loads again, compare them, or join loads.
 ///
-/// Reads report pages and the output of `quorate bench --json` and `quorate load --json`. One result
-/// gives its page again; two or more give a page that compares them, and a table with ratios to the
-/// first. No page is written when only a chart is asked for.
+/// Reads report pages and the output of `quorate bench --json` and `quorate load --json`. One
+/// result gives its page again; two or more give a page that compares them, and a table with ratios
+/// to the first. No page is written when only a chart is asked for.
 ///
 /// --merge makes one result of loads that ran at once on one network: counts and histograms are
 /// added, so that percentiles are those of all operations, and rates over the time that all windows

@@ -79,7 +79,7 @@ impl ValidatorState {
 pub(crate) struct Evidence<'a> {
     /// Load that was offered.
     pub load: &'a LoadConfig,
-    /// Kind of measurement.
+    /// Bench or load, for the result.
     pub measurement: Measurement,
     /// The full configuration, and the machine.
     pub config: Value,

@@ -66,7 +66,7 @@ impl Latencies {
         &self.grid
     }
 
-    /// Those that count.
+    /// Latencies of the operations that count, in full.
     #[must_use]
     pub fn histogram(&self) -> Histogram {
         self.counted.kept()

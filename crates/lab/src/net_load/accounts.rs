@@ -7,8 +7,7 @@ use bytes::Bytes;
 use quorate_ledger::evm::{Address, Genesis, ProofOf, Signer, U256, verify_account};
 use quorate_node::testnet::system_random;
 use quorate_node::{CallResult, Completion};
-use quorate_types::service::Proven;
-use quorate_types::{Header, Outcome, Request};
+use quorate_types::{Outcome, Request};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -180,14 +179,4 @@ fn new_signer() -> Signer {
             return signer;
         }
     }
-}
-
-/// The check of an answer to the query of an account.
-pub(super) fn check_account(
-    question: &[u8],
-    header: &Header,
-    proven: &Proven,
-) -> Result<(), String> {
-    let of = ProofOf::decode(question)?;
-    verify_account(header.state, &of, proven).map(drop).map_err(|error| error.to_string())
 }

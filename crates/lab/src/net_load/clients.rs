@@ -1,13 +1,14 @@
 //! The sessions of a load, on a network that is somebody else's.
 
-use super::accounts::check_account;
 use super::{NetLoad, NetLoadError};
 use crate::ServiceKind;
 use quorate_crypto::IdentitySecret;
 use quorate_engine::{ClientConfig, reject_answers};
+use quorate_ledger::evm::{ProofOf, verify_account};
 use quorate_node::Client;
 use quorate_node::testnet::system_random;
-use quorate_types::Committee;
+use quorate_types::service::Proven;
+use quorate_types::{Committee, Header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -95,6 +96,12 @@ fn quorum_members(committee: &Committee) -> usize {
         weight >= committee.quorum()
     };
     weights.iter().position(reaches).map_or(weights.len(), |index| index + 1)
+}
+
+/// The check of an answer to the query of an account.
+fn check_account(question: &[u8], header: &Header, proven: &Proven) -> Result<(), String> {
+    let of = ProofOf::decode(question)?;
+    verify_account(header.state, &of, proven).map(drop).map_err(|error| error.to_string())
 }
 
 fn new_key() -> IdentitySecret {

@@ -42,7 +42,7 @@ pub enum NetLoadError {
          ready: name a later one"
     )]
     Late {
-        /// Seconds since then.
+        /// Seconds from then until all was ready.
         late_s: f64,
     },
     /// Somebody asked for an early end with Ctrl-C.

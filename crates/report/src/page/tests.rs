@@ -62,13 +62,7 @@ pub(crate) fn report(scheme: &str) -> Report {
         unanswered: 0,
         warmup: Counts { done: 2_000, refused: 0, dropped: 0 },
         validators: (0..4).map(|id| validator(id, seconds)).collect(),
-        events: vec![FaultEvent {
-            at_s: 4.0,
-            kind: "kill".to_owned(),
-            validator: Some(0),
-            link_to: None,
-            change: None,
-        }],
+        events: vec![killed_at(4.0)],
         timeline: (0..seconds).map(second).collect(),
         load: Rates {
             interval_ms: 100,
@@ -86,6 +80,10 @@ pub(crate) fn report(scheme: &str) -> Report {
         beside: Beside { minimum: Some(least_latency()), ..Beside::default() },
         config: config(scheme),
     }
+}
+
+fn killed_at(at_s: f64) -> FaultEvent {
+    FaultEvent { at_s, kind: "kill".to_owned(), validator: Some(0), link_to: None, change: None }
 }
 
 fn least_latency() -> LeastLatency {

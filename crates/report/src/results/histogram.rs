@@ -20,7 +20,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Number of operations.
+    /// Number of operations, whatever they took.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts_us.iter().map(|entry| entry.1).sum()

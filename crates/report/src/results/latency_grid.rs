@@ -55,8 +55,8 @@ impl LatencyGrid {
         }
     }
 
-    /// Adds what another grid of the same intervals counted, but for its first `skip` of them, as far
-    /// as the first `length` intervals of this one.
+    /// Adds what another grid of the same intervals counted, but for its first `skip` of them, to
+    /// the first `length` intervals of this one.
     pub fn add(&mut self, other: &Self, skip: usize, length: usize) {
         let added: Vec<_> = other.intervals.iter().skip(skip).take(length).collect();
         if self.intervals.len() < added.len() {

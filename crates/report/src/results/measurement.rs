@@ -35,7 +35,7 @@ pub enum CommittedBy {
 pub struct Share {
     /// Number of this one, from 1.
     pub index: u16,
-    /// Number of all.
+    /// Number of loads that run at once.
     pub of: u16,
 }
 
@@ -77,7 +77,7 @@ pub struct MergedLoad {
     /// Origin of the load.
     #[serde(flatten)]
     pub origin: LoadOrigin,
-    /// Seconds of warm-up.
+    /// Seconds before its window, which do not count.
     pub warmup_s: f64,
     /// Seconds of its window.
     pub duration_s: f64,
