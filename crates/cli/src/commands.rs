@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
+mod client_files;
 pub(crate) mod committee;
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -13,11 +14,14 @@ pub(crate) mod keys;
 pub(crate) mod kv;
 #[cfg(feature = "liar")]
 mod liar;
+pub(crate) mod load;
+mod load_options;
 pub(crate) mod man;
 pub(crate) mod pay;
 mod proof_place;
 pub(crate) mod receipt;
 pub(crate) mod report;
+mod report_options;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 #[cfg(feature = "lab")]

@@ -33,6 +33,8 @@ struct Cli {
 enum Command {
     /// Measure a real local committee under open-loop load
     Bench(Box<commands::bench::Options>),
+    /// Put a running committee under load
+    Load(Box<commands::load::Options>),
     /// Estimate throughput and latency on machines and regions that are not here
     Estimate(Box<commands::estimate::Options>),
     /// Measure what every operation of a validator costs on this machine: a price list for
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
     allocator::configure();
     let result = match Cli::parse().command {
         Command::Bench(options) => options.run(),
+        Command::Load(options) => options.run(),
         Command::Estimate(options) => options.run(),
         Command::Calibrate(options) => options.run(),
         Command::Compare(options) => options.run(),

@@ -4,7 +4,7 @@
 //!
 //! * **Open loop.** Operations are scheduled at a fixed rate, and latency runs from an operation's
 //!   scheduled time to its (f+1)-th equal signed reply. A committee or client that stalls cannot
-//!   hide what it delayed. ([`load`] has random arrivals and closed loops too.)
+//!   hide what it delayed. ([`crate::load`] has random arrivals and closed loops too.)
 //! * **The slowest counts.** The committed rate is that of the healthy validator that executed
 //!   least. A healthy validator that exits, stands still, stays behind or disagrees fails the run
 //!   by name.
@@ -20,12 +20,9 @@ mod committee;
 mod config;
 mod error;
 mod events;
-mod evidence;
+pub(crate) mod evidence;
 mod evm;
 pub mod health;
-pub mod latencies;
-pub mod load;
-pub mod measure;
 mod plan;
 mod progress;
 mod readers;
@@ -35,14 +32,13 @@ pub mod search;
 mod sessions;
 mod siege;
 mod table;
-mod watch;
+pub(crate) mod watch;
 
 pub use changes::{NotAChange, PlannedChange, What};
-pub use config::{BenchConfig, SendTo, fitting_timeout_ms, sessions_for};
+pub use config::{BenchConfig, fitting_timeout_ms};
 pub use error::BenchError;
 pub use events::{At, Cut, Lie, NotAnEvent, Pause, Target};
-pub use evm::{MixPlan, Trace, TraceError};
-pub use latencies::Latencies;
+pub use evm::{Trace, TraceError};
 pub use progress::Progress;
 pub use search::find_max;
 pub use table::render;
@@ -52,9 +48,9 @@ pub(crate) use evidence::tests::sample_report;
 
 use crate::ServiceKind;
 use crate::bounds;
+use crate::load::Load;
+use crate::load::measure::{Recorder, Schedule};
 use committee::Committee;
-use load::Load;
-use measure::{Recorder, Schedule};
 use parking_lot::Mutex;
 use quorate_report::Report;
 use quorate_report::results::Beside;
@@ -121,7 +117,7 @@ pub fn unreplicated(config: &BenchConfig) -> Result<Option<Unreplicated>, BenchE
             let transactions = trace.transactions.iter().cloned();
             evm::unreplicated(&trace.genesis, transactions, &folder).map(Some)
         }
-        None => evm::unreplicated_mix(config.mix, config.seed, &folder).map(Some),
+        None => evm::unreplicated_mix(config.mix, config.load.seed, &folder).map(Some),
     }
 }
 
@@ -174,13 +170,15 @@ fn measure(
     committee.await_connected(interrupted)?;
     progress.say("opening client sessions");
     let members = committee.members(config)?;
-    let (target, answers) = sessions::open(config, Arc::clone(&members))?;
+    let client = sessions::open(config, Arc::clone(&members))?;
+    let (target, answers) = crate::load::sessions::ends(&client, config.load.session_count());
+    drop(client);
     let plan = config.plan();
     let payload = config.payload();
     let schedule = Schedule {
         start: Instant::now() + HEAD_START,
-        warmup: Duration::from_secs(config.warmup_s),
-        window: Duration::from_secs(config.duration_s),
+        warmup: Duration::from_secs(config.load.warmup_s),
+        window: Duration::from_secs(config.load.duration_s),
     };
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
     let load = Load::start(schedule, plan, payload, target, answers, Arc::clone(&recorder));
@@ -189,7 +187,7 @@ fn measure(
         .genesis()
         .filter(|_| config.reads > 0)
         .map(|genesis| Readers::start(committee.gateways(), config.reads, schedule, &genesis));
-    progress.begin(config);
+    progress.begin(config.title(), &config.load);
     let given = Given { config, committee, members, progress, interrupted, schedule, recorder };
     let mut run = Run::new(given);
     run.under_load()?;

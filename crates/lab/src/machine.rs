@@ -50,6 +50,13 @@ pub fn cpu() -> String {
     field("/proc/cpuinfo", "model name").unwrap_or_else(unknown)
 }
 
+/// Name of this machine, "unknown" where it cannot be found out.
+#[must_use]
+pub fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or_else(unknown)
+}
+
 /// The version of this binary.
 #[must_use]
 pub fn version() -> &'static str {

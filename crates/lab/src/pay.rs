@@ -18,7 +18,7 @@ pub use bound::{Bound, bound_of};
 pub use cores::{Cores, CoresError, pin};
 pub use spent::{OverSpent, median};
 
-use crate::bench::Latencies;
+use crate::load::Latencies;
 use drive::{Load, drive};
 use place::{Place, Running};
 use prepare::{Prepared, prepare};

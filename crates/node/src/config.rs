@@ -26,8 +26,8 @@ pub mod fields;
 pub mod names;
 mod template;
 
-pub(crate) use agreed::{HostCheck, UPGRADE, genesis_digest};
-pub use agreed::{check_next_host, read_committee_file};
+pub(crate) use agreed::{HostCheck, UPGRADE};
+pub use agreed::{check_next_host, genesis_digest, read_committee_file};
 
 /// Configuration of one validator, and what its committee file says of settings.
 /// [`NodeConfig::to_toml`] writes the former with a comment for every field.

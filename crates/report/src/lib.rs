@@ -12,9 +12,11 @@
 //! * [`page`]: self-contained HTML pages of one run or of several compared, which hold their
 //!   results and can be read again; the same comparison as text.
 //! * [`chart`]: SVG, inside a page or as a file of its own.
+//! * [`merge`]: one result out of several loads that ran at once.
 //! * [`text`]: numbers, durations and moments as people read them.
 
 pub mod chart;
+pub mod merge;
 pub mod page;
 pub mod results;
 pub mod text;

@@ -11,6 +11,7 @@ pub mod figures;
 pub mod file;
 mod html;
 mod lines;
+mod reading;
 mod run;
 mod settings;
 pub mod tables;
@@ -22,3 +23,7 @@ pub use run::{Run, caption, name_runs};
 
 #[cfg(test)]
 mod tests;
+
+/// For tests of what takes a result.
+#[cfg(test)]
+pub(crate) use tests::report as sample_report;

@@ -1,13 +1,19 @@
-//! The result of a bench: one plain structure, from which every table and page is drawn.
+//! The result of a bench or a load: one plain structure, from which every table and page is drawn.
 
 pub mod beside;
 pub mod bounds;
+mod histogram;
 mod latency;
 pub mod latency_grid;
+mod measurement;
 
 pub use beside::Beside;
+pub use histogram::Histogram;
 pub use latency::LatencyMs;
 pub use latency_grid::LatencyGrid;
+pub use measurement::{
+    CommittedBy, LoadOrigin, Measurement, MergedLoad, MergedLoads, NotAShare, Share,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +22,8 @@ use std::collections::BTreeMap;
 /// The number of the format described here. Results of another format are not read.
 pub const FORMAT: u32 = 2;
 
-/// The result of a bench: `--json` prints it as it is, a report page carries it inside.
+/// The result of a bench, a load or several: `--json` prints it as it is, a report page carries it
+/// inside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Number of the format: [`FORMAT`].
@@ -25,9 +32,16 @@ pub struct Report {
     pub started: String,
     /// The command that asked for it; empty where there was none.
     pub command: String,
+    /// Kind of measurement; that of a bench where it does not say.
+    #[serde(default)]
+    pub measurement: Measurement,
+    /// Counting that gives `committed_tps`.
+    #[serde(default)]
+    pub committed_by: CommittedBy,
     /// Operations scheduled per second, taken or not.
     pub offered_tps: f64,
-    /// Operations per second that the slowest healthy validator executed.
+    /// Operations per second that the slowest healthy validator executed; without a look at
+    /// validators those that were answered to this load ([`Report::committed_by`]).
     pub committed_tps: f64,
     /// Answers per second in the time that counts ;
     /// absent in results from before it was counted.
@@ -43,25 +57,31 @@ pub struct Report {
     /// Network bytes that all validators sent, to each other and to clients, per committed
     /// operation.
     pub bytes_per_tx: Option<f64>,
-    /// CPU seconds of all validators over the window.
-    pub cpu_seconds: f64,
-    /// CPU seconds of the load generator, which shares the machine with them.
+    /// CPU seconds of all validators over the window; absent where none was looked at, as the
+    /// other figures of validators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<f64>,
+    /// CPU seconds of the load generator; a bench's shares the machine with them.
     pub client_cpu_seconds: f64,
     /// The most memory that one validator used, in MiB.
-    pub rss_mb_max: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_mb_max: Option<f64>,
     /// Disk space of all validators together at the end, in MiB.
-    pub disk_mb: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_mb: Option<f64>,
     /// Views that timed out over the window, at the validator that saw most.
-    pub view_changes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view_changes: Option<u64>,
     /// Heights decided fast over the window, at the validator that saw most; where the protocol has
     /// a fast path.
-    #[serde(default)]
-    pub fast_decisions: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fast_decisions: Option<u64>,
     /// And by its slow one.
-    #[serde(default)]
-    pub slow_decisions: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_decisions: Option<u64>,
     /// Bytes of the last quorum certificate.
-    pub certificate_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_bytes: Option<u64>,
     /// Counted operations answered in time.
     pub answered: u64,
     /// Counted operations that the service refused.
@@ -87,6 +107,9 @@ pub struct Report {
     /// Latency of the operations that count: values in µs, ascending, each with how many had it.
     /// Values within one per cent of each other are counted as the largest of them.
     pub latency_distribution_us: Vec<(u64, u64)>,
+    /// The same in full, of a load that may be joined with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_histogram: Option<Histogram>,
     /// Figures that the result is judged by.
     #[serde(default)]
     pub beside: Beside,
@@ -199,6 +222,29 @@ pub struct Committed {
     pub slowest_tps: Vec<Option<f64>>,
     /// Operations per second of the healthy validator that executed most in each interval.
     pub fastest_tps: Vec<Option<f64>>,
+}
+
+impl Rates {
+    /// Operations per second that were due in a window, to a tenth.
+    #[must_use]
+    pub fn offered_over(&self, warmup_s: f64, duration_s: f64) -> f64 {
+        self.over(&self.offered_tps, warmup_s, duration_s)
+    }
+
+    /// Operations per second that were answered in a window, whenever they were due, to a tenth.
+    #[must_use]
+    pub fn answered_over(&self, warmup_s: f64, duration_s: f64) -> f64 {
+        self.over(&self.answered_tps, warmup_s, duration_s)
+    }
+
+    fn over(&self, series: &[f64], warmup_s: f64, duration_s: f64) -> f64 {
+        let interval =
+            |seconds: f64| (1_000.0 * seconds / self.interval_ms.max(1) as f64).round() as usize;
+        let (from, to) = (interval(warmup_s), interval(warmup_s + duration_s));
+        let inside = series.iter().take(to).skip(from);
+        let mean = inside.sum::<f64>() / to.saturating_sub(from).max(1) as f64;
+        (mean * 10.0).round() / 10.0
+    }
 }
 
 impl Counts {

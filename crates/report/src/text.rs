@@ -1,6 +1,6 @@
 //! Numbers, durations and moments as people read them.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// A whole number with a comma between thousands.
 #[must_use]
@@ -75,6 +75,57 @@ pub fn utc(moment: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
+/// A moment after 1970 as RFC 3339 writes it, as in `2026-01-31T12:00:00Z`, with or without a part
+/// of a second, and with Z or an offset such as +01:00; `None` where the text is none.
+#[must_use]
+pub fn moment_of(text: &str) -> Option<SystemTime> {
+    let (clock, offset_s) = without_offset(text)?;
+    let (day, time) = clock.split_once(['T', 't', ' '])?;
+    let [year, month, day] = numbers(day, '-', [4, 2, 2])?;
+    let (time, part) = time.split_once('.').unwrap_or((time, "0"));
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    let is_part = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let part: f64 = is_part.then(|| format!("0.{part}").parse().ok())??;
+    let days = days_before(year, month, day);
+    let exists = date(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
+    let seconds = 86_400 * days + 3_600 * hour + 60 * minute + second;
+    let seconds = exists.then(|| seconds.checked_add_signed(-offset_s))??;
+    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_secs_f64(part))
+}
+
+/// The text without its offset from universal time, and that in seconds.
+fn without_offset(text: &str) -> Option<(&str, i64)> {
+    if let Some(clock) = text.strip_suffix(['Z', 'z']) {
+        return Some((clock, 0));
+    }
+    let (clock, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
+    let sign = if offset.starts_with('+') { 1 } else { -1 };
+    let [hours, minutes] = numbers(offset.strip_prefix(['+', '-'])?, ':', [2, 2])?;
+    let seconds = i64::try_from(3_600 * hours + 60 * minutes).ok()?;
+    (hours < 24 && minutes < 60).then_some((clock, sign * seconds))
+}
+
+/// Numbers of so many digits each, with a character between.
+fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[u64; N]> {
+    let parts: Vec<&str> = text.split(between).collect();
+    let fits = |(part, digits): (&&str, &usize)| {
+        part.len() == *digits && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let fit = parts.len() == N && parts.iter().zip(&digits).all(fits);
+    let numbers: Option<Vec<u64>> = parts.iter().map(|part| part.parse().ok()).collect();
+    numbers.filter(|_| fit)?.try_into().ok()
+}
+
+/// Days from the first of January 1970 to a day of the Gregorian calendar, the inverse of
+/// [`date`]; a day that does not exist comes to another one.
+fn days_before(year: u64, month: u64, day: u64) -> u64 {
+    // Years begin in March, as in `date`.
+    let year = year.saturating_sub(u64::from(month <= 2));
+    let months = (month + 9) % 12;
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * months + 2) / 5 + day;
+    days.saturating_sub(719_469)
+}
+
 /// Year, month and day of the Gregorian calendar, from days since the first of January 1970.
 fn date(days: u64) -> (u64, u64, u64) {
     // Years begin in March here, so that the leap day is the last of its year.
@@ -90,7 +141,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{grouped, milliseconds, span, sparkline, thousands, utc};
+    use super::{grouped, milliseconds, moment_of, span, sparkline, thousands, utc};
     use std::time::{Duration, SystemTime};
 
     #[test]
@@ -100,6 +151,35 @@ mod tests {
         assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
         assert_eq!(at(1_772_323_199), "2026-02-28 23:59:59 UTC");
         assert_eq!(at(4_107_542_400), "2100-03-01 00:00:00 UTC");
+    }
+
+    #[test]
+    fn moments_are_read_as_they_are_written() {
+        let ms = |text: &str| {
+            let since = moment_of(text)?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+            Some(since.as_millis())
+        };
+        assert_eq!(ms("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(ms("2000-02-29T00:00:00z"), Some(951_782_400_000));
+        assert_eq!(ms("2026-02-28T23:59:59.25Z"), Some(1_772_323_199_250));
+        assert_eq!(ms("2026-03-01T00:59:59+01:00"), Some(1_772_323_199_000));
+        assert_eq!(ms("2026-02-28T18:29:59-05:30"), Some(1_772_323_199_000));
+        for wrong in [
+            "",
+            "now",
+            "2026-02-29T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-01-31T24:00:00Z",
+            "2026-01-31T12:00:00",
+            "2026-01-31",
+            "2026-1-31T12:00:00Z",
+            "2026-01-31T12:00:00.Z",
+            "2026-01-31T12:00:00+1:00",
+            "1969-12-31T23:59:59+01:00",
+            "+026-01-31T12:00:00Z",
+        ] {
+            assert_eq!(ms(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

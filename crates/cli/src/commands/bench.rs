@@ -1,5 +1,7 @@
 //! `quorate bench`: a real local committee under load.
 
+use super::load_options::LoadOptions;
+use super::report_options::ReportOptions;
 use super::wan::Wan;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, signals};
@@ -8,15 +10,13 @@ use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::{Availability, Comparison, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
-use quorate_lab::bench::load::Shape;
 use quorate_lab::bench::{
-    self, At, BenchConfig, BenchError, Cut, Lie, MixPlan, Pause, PlannedChange, Progress, SendTo,
-    Trace,
+    self, At, BenchConfig, BenchError, Cut, Lie, Pause, PlannedChange, Progress, Trace,
 };
+use quorate_lab::load::{LoadConfig, MixPlan, Shape};
 use quorate_ledger::evm::mix;
 use quorate_node::ExistingKeys;
 use quorate_report::Report;
-use quorate_report::page::{self, file};
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::Emulation;
@@ -27,9 +27,6 @@ use std::sync::atomic::AtomicBool;
 
 /// A view's span when all validators share this machine and no network is emulated.
 pub(super) const TIMEOUT_MS: u64 = 500;
-
-/// Time that a client waits for operations to share a request, in milliseconds.
-pub(super) const BUNDLE_DELAY_MS: u64 = 20;
 
 /// A p99 above this is not keeping up, in milliseconds.
 const P99_LIMIT_MS: f64 = 1_000.0;
@@ -94,34 +91,14 @@ pub(crate) struct Options {
     /// 1000, and on an emulated network at least eight times its farthest round trip
     #[arg(long, value_name = "MS")]
     p99_limit: Option<f64>,
-    /// Pace of the operations: fixed (at even intervals), poisson (at random moments) or closed
-    /// (each as an earlier one is answered)
-    #[arg(long, default_value = "fixed")]
-    load: Shape,
-    /// Operations that each session has under way at once, with --load closed
-    #[arg(long, default_value_t = 256, value_name = "COUNT")]
-    outstanding: u64,
-    /// Validators that get each request: one, and the next when it is silent; or all of them
-    #[arg(long, default_value = "one", value_name = "one|all")]
-    send_to: SendTo,
-    /// Bytes of an operation
-    #[arg(long, default_value_t = 512, value_name = "BYTES")]
-    tx_bytes: usize,
+    #[command(flatten)]
+    load: LoadOptions,
     /// Bytes at which a batch of operations is full; by default 500000
     #[arg(long, value_name = "BYTES")]
     batch_bytes: Option<usize>,
     /// Longest time that a batch waits to be full, in milliseconds; by default 5
     #[arg(long, value_name = "MS")]
     batch_delay: Option<u64>,
-    /// Length of the measured window, in seconds
-    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
-    duration: u64,
-    /// Seconds of load before the measured window, which do not count
-    #[arg(long, default_value_t = 2, value_name = "SECONDS")]
-    warmup: u64,
-    /// Longest wait for the last answers after the load, in seconds
-    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
-    drain: u64,
     /// Kill validator I with SIGKILL T seconds into the measured window; may be repeated. I may be
     /// 'leader' or 'follower': whoever is that then
     #[arg(long, value_name = "I@T")]
@@ -201,18 +178,10 @@ pub(crate) struct Options {
     /// validators certify what they execute
     #[arg(long, default_value = "log")]
     service: ServiceKind,
-    /// Number of keys that the puts write, in random order, with --service kv
-    #[arg(long, default_value_t = 100_000, value_name = "COUNT",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    keys: u64,
     /// Kinds of transactions, with --service evm: mixed (of a hundred, one creates a contract and
     /// twenty swap tokens; the others transfer them) or transfers
     #[arg(long, default_value = "mixed")]
     mix: mix::Shape,
-    /// Number of accounts that send the transactions in turn, with --service evm
-    #[arg(long, default_value_t = 4_000, value_name = "COUNT",
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    accounts: u32,
     /// Queries a second to the validators' gateways beside the load, with --service evm: balances,
     /// nonces, calls and blocks over JSON-RPC; by default none
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "RATE",
@@ -232,12 +201,6 @@ pub(crate) struct Options {
     /// --service kv and evm
     #[arg(long)]
     execution_certificates: bool,
-    /// Client sessions; by default as many as the rate needs, and four in a closed loop
-    #[arg(long, visible_alias = "clients")]
-    sessions: Option<usize>,
-    /// Time that a client waits for operations to share a request, in milliseconds
-    #[arg(long, default_value_t = BUNDLE_DELAY_MS, value_name = "MS")]
-    bundle_delay: u64,
     /// Time until an unanswered request goes to the next validator, in milliseconds; by default
     /// twice the view timeout
     #[arg(long, value_name = "MS")]
@@ -251,18 +214,8 @@ pub(crate) struct Options {
     /// Seed that decides the clients' keys and the operations' bytes
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the report page to this file; a name that ends in .json gets the result alone
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-    /// Write no report page; otherwise it goes to quorate-results/, except with --json
-    #[arg(long, conflicts_with = "report")]
-    no_report: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Show no progress meanwhile
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: ReportOptions,
 }
 
 /// Members of the committee and their weights.
@@ -309,19 +262,13 @@ impl Options {
             return self.alone(&config);
         }
         let interrupted = signals::interrupted().map_err(Failure::run)?;
-        let progress = Progress::new(self.quiet);
+        let progress = Progress::new(self.output.quiet);
         let result = match self.rate {
             Rate::Fixed(_) => bench::run(&config, &progress, &interrupted),
             Rate::Max => self.find_max(&config, &progress, &interrupted),
         };
         drop(progress);
-        let report = Report { command: super::report::command(), ..result.map_err(fail)? };
-        if self.json {
-            output::json(&report);
-        } else {
-            output::line(bench::render(&report).trim_end());
-        }
-        self.write_page(report)
+        self.output.show(result.map_err(fail)?)
     }
 
     fn find_max(
@@ -333,7 +280,7 @@ impl Options {
         let calm = self.kill.is_empty() && self.pause.is_empty() && self.cut.is_empty();
         let calm = calm && self.crowd.is_empty() && self.change.is_empty();
         let disturbed = !(calm && self.lies().is_empty());
-        if disturbed || self.load == Shape::Closed {
+        if disturbed || self.load.load == Shape::Closed {
             let rule = "--rate max is for a healthy committee in an open loop: leave --kill, --pause, \
                         --cut, --crowd, --change and --load closed out";
             return Err(BenchError::Config(rule.to_owned()));
@@ -341,21 +288,6 @@ impl Options {
         let network_ms = config.topology().map_or(0, |network| bench::fitting_timeout_ms(&network));
         let limit_ms = self.p99_limit.unwrap_or(P99_LIMIT_MS.max(network_ms as f64));
         bench::find_max(config, limit_ms, progress, interrupted)
-    }
-
-    /// Writes the report page, and says where it is.
-    fn write_page(&self, report: Report) -> CommandResult {
-        let Some(path) = self.page(&report) else { return Ok(()) };
-        file::write(&path, &page::name_runs(vec![report], &[])).map_err(Failure::run)?;
-        if !self.json {
-            output::line(&format!("\nreport page: {}", path.display()));
-        }
-        Ok(())
-    }
-
-    fn page(&self, report: &Report) -> Option<PathBuf> {
-        let by_default = !self.no_report && !self.json;
-        self.report.clone().or_else(|| by_default.then(|| file::default_path(report)))
     }
 
     fn config(&self) -> Result<BenchConfig, Failure> {
@@ -369,18 +301,15 @@ impl Options {
             redundancy: members.redundancy,
             scheme: members.scheme,
             members: members.existing,
-            load: self.load,
-            rate: self.rate.first(),
-            outstanding: self.outstanding,
-            send_to: self.send_to,
-            tx_bytes: self.tx_bytes,
-            keys: self.keys,
+            load: LoadConfig {
+                rate: self.rate.first(),
+                retry_after_ms: self.retry_after.unwrap_or(2 * timeout_ms),
+                seed: self.seed,
+                ..self.load.config()
+            },
             trace: self.trace()?,
             reads: self.reads,
-            mix: MixPlan { shape: self.mix, accounts: self.accounts as usize },
-            duration_s: self.duration,
-            warmup_s: self.warmup,
-            drain_s: self.drain,
+            mix: MixPlan { shape: self.mix, accounts: self.load.accounts as usize },
             kills: self.kill.clone(),
             restarts: self.restart.clone(),
             pauses: self.pause.clone(),
@@ -392,10 +321,6 @@ impl Options {
             durability: self.durability,
             retention_bytes: self.retention << 20,
             service: self.service,
-            sessions: self.sessions,
-            bundle_delay_ms: self.bundle_delay,
-            retry_after_ms: self.retry_after.unwrap_or(2 * timeout_ms),
-            seed: self.seed,
             settings: self.settings(timeout_ms),
             emulation,
             bounds: !self.no_bounds,
@@ -426,7 +351,7 @@ impl Options {
         let Some(alone) = bench::unreplicated(config).map_err(fail)? else {
             return Err(Failure::usage("--unreplicated is for --service evm"));
         };
-        if self.json {
+        if self.output.json {
             output::json(&alone);
         } else {
             output::line(&format!("unreplicated: {}", alone.describe()));

@@ -2,7 +2,8 @@
 
 mod table;
 
-use super::bench::{BUNDLE_DELAY_MS, TIMEOUT_MS};
+use super::bench::TIMEOUT_MS;
+use super::load_options::BUNDLE_DELAY_MS;
 use super::wan::Wan;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
@@ -12,6 +13,7 @@ use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::{Availability, ProtocolKind, Settings};
 use quorate_lab::bench;
+use quorate_lab::load::sessions_for;
 use quorate_model::{Arrivals, HostProfile, Prices, Receivers, Scene, SceneError, Work};
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
@@ -190,7 +192,7 @@ impl Options {
         if self.local {
             scene.host = HostProfile::local(cores, self.validators);
             scene.load.bundle_delay = Duration::from_millis(BUNDLE_DELAY_MS);
-            scene.load.sessions = NonZeroUsize::new(bench::sessions_for(self.rate as u64));
+            scene.load.sessions = NonZeroUsize::new(sessions_for(self.rate as u64));
             scene.settings.batch_delay_ms = Settings::default().batch_delay_ms;
             scene.settings.timeout_ms = bench::fitting_timeout_ms(&scene.topology).max(TIMEOUT_MS);
         }

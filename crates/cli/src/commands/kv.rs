@@ -3,22 +3,19 @@
 mod bench;
 mod token;
 
-use super::committee::history;
+use super::client_files::{ClientFiles, RENEW};
 use crate::failure::{CommandResult, Failure};
-use crate::{output, passphrase};
+use crate::output;
 use bytes::Bytes;
 use clap::{Args, Subcommand};
-use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_gateway::receipt::ReceiptFile;
 use quorate_gateway::{
     CallError, Certified, ClientConfig, Completed, Connection, KvClient, KvError, check_answer,
 };
 use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput};
-use quorate_node::config::load_committee;
-use quorate_node::epochs::{self, read_history};
+use quorate_node::LearnerAddress;
 use quorate_node::proof_file::ProofFile as _;
-use quorate_node::{LearnerAddress, durable};
-use quorate_types::{Committee, History, ReplicaId};
+use quorate_types::{History, ReplicaId};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -41,7 +38,7 @@ use std::time::Duration;
     compare-and-swap found another one. 2: the options are wrong.")]
 pub(crate) struct Options {
     #[command(flatten)]
-    place: Place,
+    files: ClientFiles,
     /// Longest wait for an operation, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS", global = true,
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
@@ -55,48 +52,8 @@ pub(crate) struct Options {
     /// Print the result as JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Key file of a client that validators let in; by default client/key.toml in --net, if it is
-    /// there
-    #[arg(long = "key", value_name = "FILE", global = true)]
-    client_key: Option<PathBuf>,
-    /// Hand-overs from the committee file to the epoch in force: a file of your own, which is read
-    /// if it is there and kept up to date, or the folder `epochs` of a validator that you trust
-    #[arg(long, value_name = "FILE", global = true)]
-    history: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
-}
-
-/// Advice to whoever has files that are older than the trusting period.
-pub(crate) const RENEW: &str = "To go on, copy the folder epochs in the data folder of a validator that you trust beside the \
-     committee file";
-
-/// Path of a committee's file.
-#[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// A folder that `quorate testnet` wrote
-    #[arg(long, value_name = "FOLDER", default_value = ".", global = true)]
-    net: PathBuf,
-    /// A committee file, if it is not `committee.toml` in that folder. Clients and checks of proofs
-    /// go on from there over the hand-overs in the folder `epochs` beside it, if it is there
-    #[arg(long, value_name = "FILE", global = true)]
-    committee: Option<PathBuf>,
-}
-
-impl Place {
-    pub(crate) fn path(&self) -> PathBuf {
-        self.committee.clone().unwrap_or_else(|| self.net.join("committee.toml"))
-    }
-
-    pub(crate) fn load(&self) -> Result<Committee, Failure> {
-        load_committee(&self.path(), KeyCache::On).map_err(Failure::usage)
-    }
-
-    /// The network's history as far as the files here lead: the committee file, and the hand-overs
-    /// in the folder `epochs` beside it.
-    pub(crate) fn history(&self) -> Result<History, Failure> {
-        read_history(&self.path(), KeyCache::On).map_err(Failure::usage)
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -191,20 +148,9 @@ impl Options {
         runtime.map_err(Failure::run)?.block_on(self.call())
     }
 
-    /// Key that vouches for the sessions of this call, where there is one.
-    fn vouching(&self) -> Result<Option<IdentitySecret>, Failure> {
-        let usual = self.place.net.join("client/key.toml");
-        let file = match &self.client_key {
-            Some(file) => file,
-            None if usual.exists() => &usual,
-            None => return Ok(None),
-        };
-        passphrase::open_keys(file, None).map(|keys| Some(keys.identity))
-    }
-
     async fn call(&self) -> CommandResult {
-        let key = self.vouching()?;
-        let history = self.known_epochs()?;
+        let key = self.files.vouching()?;
+        let history = self.files.known_epochs()?;
         let members = history.committee().size();
         if usize::from(self.first) >= members {
             return Err(Failure::usage(format!("--first is an index of 0 to {}", members - 1)));
@@ -223,36 +169,8 @@ impl Options {
         };
         let store = KvClient::new(Connection::open(&config).map_err(Failure::run)?);
         let applied = self.apply(&store).await;
-        let kept = self.keep_epochs(&config.history, &store.connection().history());
+        let kept = self.files.keep_epochs(&config.history, &store.connection().history());
         applied.and(kept)
-    }
-
-    /// Epochs up to the last that is known here: who founded the network may be gone since. What
-    /// this client keeps is its own, and leads on however old it is.
-    fn known_epochs(&self) -> Result<History, Failure> {
-        let history = self.place.history()?;
-        match self.history.as_deref().filter(|path| path.exists()) {
-            Some(kept) => {
-                epochs::go_on(history, history::read(kept)?, kept).map_err(Failure::usage)
-            }
-            None => Ok(history),
-        }
-    }
-
-    /// Keeps the epochs that the network has gone on to, or that no file has yet.
-    fn keep_epochs(&self, known: &History, history: &History) -> CommandResult {
-        let Some(path) = self.history.as_deref().filter(|path| !path.is_dir()) else {
-            return Ok(());
-        };
-        if path.exists() && known.steps().len() == history.steps().len() {
-            return Ok(());
-        }
-        let failed = |error| {
-            let path = path.display();
-            Failure::run(format!("what was asked for is done, and {path} was not written: {error}"))
-        };
-        let steps = borsh::to_vec(history.steps()).map_err(Failure::run)?;
-        durable::replace(path, &steps).map_err(failed)
     }
 
     fn learner(&self) -> Option<&LearnerAddress> {

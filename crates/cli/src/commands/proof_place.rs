@@ -1,8 +1,8 @@
 //! Files over which a proof is checked offline: those of whoever checks it, and those that lie
 //! beside the proof.
 
+use super::client_files::{Place, RENEW};
 use super::committee::history;
-use super::kv::{Place, RENEW};
 use crate::failure::Failure;
 use clap::Args;
 use quorate_crypto::KeyCache;

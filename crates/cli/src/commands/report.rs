@@ -6,27 +6,39 @@ use clap::Args;
 use quorate_lab::bench;
 use quorate_report::Report;
 use quorate_report::chart::{self, Plot, Size};
+use quorate_report::merge::merge;
 use quorate_report::page::{Run, caption, charts, compare, file, name_runs, title};
+use quorate_report::results::Measurement;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Draw results of benches again, or compare them.
+/// Draw results of benches and loads again, compare them, or join loads.
 ///
-/// Reads report pages and the output of `quorate bench --json`. One result gives its page again;
-/// two or more give a page that compares them, and a table with ratios to the first. No page is
-/// written when only a chart is asked for.
+/// Reads report pages and the output of `quorate bench --json` and `quorate load --json`. One
+/// result gives its page again; two or more give a page that compares them, and a table with ratios
+/// to the first. No page is written when only a chart is asked for.
+///
+/// --merge makes one result of loads that ran at once on one network: counts and histograms are
+/// added, so that percentiles are those of all operations, and rates over the time that all windows
+/// have in common.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate report quorate-results/*.html             compare everything there\n  \
     quorate report ed25519.json bls.json --html comparison.html\n  \
+    quorate report --merge one.json two.json           loads on one network at once, as one result\n  \
+    quorate report --merge one.json two.json --json > both.json\n  \
     quorate report ed25519.html bls.html --svg chart.svg --chart throughput --chart latency\n\n\
     Charts: throughput, latency, latency-heat, latency-distribution, latency-percentiles,\n  \
     validators-committed, validators-cpu, validators-memory, validators-height.\n\n\
-    Exit code 2: a file cannot be read, or holds no result of this format.")]
+    Exit code 2: a file cannot be read, or holds no result of this format; or the results are not\n\
+    of loads that ran at once on one network.")]
 pub(crate) struct Options {
     /// Report pages or JSON results; the first is what the others are compared with
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Join results of `quorate load` that ran at once on one network, in any order
+    #[arg(long, conflicts_with = "label")]
+    merge: bool,
     /// Names of the runs, in their order; by default what differs in their settings
     #[arg(long, value_name = "NAME")]
     label: Vec<String>,
@@ -58,7 +70,9 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
-        let runs = name_runs(self.read()?, &self.label);
+        let reports = self.read()?;
+        let reports = if self.merge { vec![self.joined(&reports)?] } else { reports };
+        let runs = name_runs(reports, &self.label);
         if self.json {
             let reports: Vec<&Report> = runs.iter().map(|run| &run.report).collect();
             match &reports[..] {
@@ -90,6 +104,15 @@ impl Options {
         Ok(reports)
     }
 
+    /// Loads that ran at once as one result.
+    fn joined(&self, reports: &[Report]) -> Result<Report, Failure> {
+        let merged = merge(reports).map_err(Failure::usage)?;
+        if let Measurement::Merged(loads) = &merged.measurement {
+            loads.warning().into_iter().for_each(|warning| eprintln!("warning: {warning}"));
+        }
+        Ok(Report { command: command(), ..merged })
+    }
+
     fn write_svg(&self, path: &Path, runs: &[Run]) -> CommandResult {
         let all = charts::of(runs);
         let named = self.chart.iter().flat_map(|name| all.iter().filter(move |p| p.name == *name));
@@ -111,6 +134,7 @@ impl Options {
         let stem =
             |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = match (runs, &self.files[..]) {
+            ([_], [first, _, ..]) => format!("{}-merged", stem(first)?),
             ([_], _) => stem(&self.files[0])?,
             (_, [one]) => stem(one)?,
             (_, [first, .., last]) => format!("{}-against-{}", stem(first)?, stem(last)?),

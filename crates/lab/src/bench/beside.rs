@@ -29,8 +29,8 @@ pub(super) fn bounds(parts: Parts, config: &BenchConfig, report: &Report) -> Bou
     let workload = Workload {
         validators: u64::from(config.validators),
         cores: cores(),
-        tx_bytes: config.tx_bytes as u64,
-        logged_bytes: logged.unwrap_or(config.tx_bytes as f64),
+        tx_bytes: config.load.tx_bytes as u64,
+        logged_bytes: logged.unwrap_or(config.load.tx_bytes as f64),
         synced: config.durability == Durability::Fsync,
     };
     bounds::bounds(parts, &workload, report.committed_tps)

@@ -59,7 +59,7 @@ impl Committee {
         let ports = 2 * (config.validators + newcomers) + gateways;
         let base_port = free_ports(ports).map_err(system("find free ports"))?;
         let plan = TestnetPlan {
-            name: format!("bench-{}", config.seed),
+            name: format!("bench-{}", config.load.seed),
             members: usize::from(config.validators),
             learners: usize::from(newcomers),
             weights: config.weights.clone(),

@@ -2,24 +2,20 @@
 
 use super::changes::{self, PlannedChange};
 use super::events::{At, Cut, Lie, Pause, Target};
-use super::evm::{CHUNK_TRANSACTIONS, MixPlan, Trace};
-use super::load::{Content, Payload, Plan, Shape};
+use super::evm::{CHUNK_TRANSACTIONS, Trace};
 use crate::ServiceKind;
+use crate::load::{Content, LoadConfig, MixPlan, Payload, Plan, Shape};
 use quorate_crypto::SchemeKind;
-use quorate_engine::{Bundling, Session, Settings};
+use quorate_engine::Settings;
 use quorate_ledger::evm::Genesis;
 use quorate_node::ExistingKeys;
-use quorate_report::text::thousands;
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::{Emulation, Topology};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Everything that decides how a bench runs. All of it is repeated in the result.
 #[derive(Clone, Debug)]
@@ -35,22 +31,8 @@ pub struct BenchConfig {
     /// The members' keys, if they are not to be new: then these members, weights and redundancy and
     /// this scheme are theirs. Those whose keys are not at hand do not run.
     pub members: Option<Arc<ExistingKeys>>,
-    /// Moments at which operations are offered.
-    pub load: Shape,
-    /// Operations offered per second in an open loop, whether or not the committee keeps up.
-    pub rate: u64,
-    /// Operations that each session has under way in a closed loop.
-    pub outstanding: u64,
-    /// Validators that get a client's requests.
-    pub send_to: SendTo,
-    /// Bytes of one operation.
-    pub tx_bytes: usize,
-    /// Seconds of load that count.
-    pub duration_s: u64,
-    /// Seconds of the same load before them, left out of every figure but their own.
-    pub warmup_s: u64,
-    /// Most seconds to wait, once the load ends, for the last answers and for stragglers.
-    pub drain_s: u64,
+    /// Load that is offered to it.
+    pub load: LoadConfig,
     /// Validators to end with SIGKILL, and when.
     pub kills: Vec<At>,
     /// Killed validators to start again, and when. One killed as the leader is started again as
@@ -74,16 +56,6 @@ pub struct BenchConfig {
     pub retention_bytes: u64,
     /// Service that is replicated.
     pub service: ServiceKind,
-    /// Client sessions; `None` lets the rate decide.
-    pub sessions: Option<usize>,
-    /// Time that a client waits for operations to share a request.
-    pub bundle_delay_ms: u64,
-    /// Time until an unanswered request goes to the next validator.
-    pub retry_after_ms: u64,
-    /// Decides the clients' keys and the operations' bytes.
-    pub seed: u64,
-    /// Keys that are written, with the key-value store.
-    pub keys: u64,
     /// Senders and content of transactions, with the EVM ledger.
     pub mix: MixPlan,
     /// Transactions to send instead, in order, with the EVM ledger: in a closed loop of one
@@ -103,32 +75,6 @@ pub struct BenchConfig {
     pub executable: PathBuf,
 }
 
-/// Validators that get a client's requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SendTo {
-    /// One validator, and the next when it is silent.
-    #[default]
-    One,
-    /// All validators at once.
-    All,
-    /// The leader of the first view, and the next when it is silent. Simulated points of
-    /// experiments only.
-    Leader,
-}
-
-impl FromStr for SendTo {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "one" => Ok(Self::One),
-            "all" => Ok(Self::All),
-            _ => Err(format!("requests go to 'one' or 'all', not to '{name}'")),
-        }
-    }
-}
-
 /// The shortest view that an emulated network allows for: eight of the farthest round trips, in
 /// milliseconds. A view's certificates and bodies travel several of them, and a failed leader's
 /// view is an eighth of it.
@@ -142,16 +88,6 @@ pub fn fitting_timeout_ms(network: &Topology) -> u64 {
 /// before it began.
 const CHANGES_APART_S: f64 = 1.0;
 
-/// Operations per second that one session carries before the next one is opened.
-const SESSION_RATE: u64 = 20_000;
-const SESSIONS_MAX: u64 = 256;
-
-/// Number of sessions for a rate, at least one for each validator of the smallest committee.
-#[must_use]
-pub fn sessions_for(rate: u64) -> usize {
-    rate.div_ceil(SESSION_RATE).clamp(4, SESSIONS_MAX) as usize
-}
-
 impl BenchConfig {
     /// Checks ranges and that the events leave a committee to measure.
     ///
@@ -164,10 +100,7 @@ impl BenchConfig {
         let weighed = self.weights.as_ref().map_or(usize::from(n), Weights::members);
         let rule = format!("--weights names {weighed} weights for {n} validators: give one each");
         check(weighed == usize::from(n), rule)?;
-        check(self.duration_s >= 1, "--duration must be at least 1 second".into())?;
-        check((1..=10_000_000).contains(&self.rate), "--rate must be 1 to 10000000".into())?;
-        check((1..=65_536).contains(&self.tx_bytes), "--tx-bytes must be 1 to 65536".into())?;
-        check(self.sessions != Some(0), "--sessions must be at least 1".into())?;
+        self.load.validate()?;
         self.settings.validate().map_err(|error| error.to_string())?;
         let weights = self.base_weights().with_redundancy(self.redundancy);
         let weights = weights.map_err(|error| error.to_string())?;
@@ -175,7 +108,7 @@ impl BenchConfig {
         fits.map_err(|error| error.to_string())?;
         let emulated = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
         emulated.map_err(|error| error.to_string())?;
-        let in_order = self.load == Shape::Closed && self.sessions == Some(1);
+        let in_order = self.load.shape == Shape::Closed && self.load.sessions == Some(1);
         let fits = self.trace.is_none() || self.service == ServiceKind::Evm && in_order;
         let rule = "--trace is for --service evm, --load closed and --sessions 1: in their order";
         check(fits, rule.into())?;
@@ -183,16 +116,13 @@ impl BenchConfig {
         check(fits, "--reads is for --service evm".into())?;
         let is_measured = self.service != ServiceKind::Payments;
         check(is_measured, "releases of coins are not measured".into())?;
-        let most = Session::QUEUE_MAX as u64;
-        let rule = format!("--outstanding must be 1 to {most}");
-        check((1..=most).contains(&self.outstanding), rule)?;
         self.validate_events()
     }
 
     fn validate_events(&self) -> Result<(), String> {
         let check = |ok: bool, rule: String| if ok { Ok(()) } else { Err(rule) };
         let newcomers = self.newcomers()?;
-        let (n, end) = (self.validators + newcomers, self.duration_s);
+        let (n, end) = (self.validators + newcomers, self.load.duration_s);
         let pauses = || self.pauses.iter().map(|pause| &pause.at);
         let lies = || self.lies.iter().map(|lie| &lie.at);
         let others = pauses().chain(lies()).chain(&self.crowds);
@@ -254,8 +184,9 @@ impl BenchConfig {
         let mut last: Option<f64> = None;
         for change in &self.changes {
             let refused = |rule: String| format!("--change '{change}': {rule}");
-            if change.second > self.duration_s as f64 {
-                return Err(refused(format!("the load ends after {} seconds", self.duration_s)));
+            let end = self.load.duration_s;
+            if change.second > end as f64 {
+                return Err(refused(format!("the load ends after {end} seconds")));
             }
             if self.emulation.is_some() {
                 return Err(refused("newcomers have no place on an emulated network".to_owned()));
@@ -289,23 +220,11 @@ impl BenchConfig {
         self.weights.clone().unwrap_or_else(equal)
     }
 
-    /// Number of sessions that carry the load: enough for the rate, each with another first
-    /// validator.
+    /// Most operations that share a request: never more than a block takes.
     #[must_use]
-    pub fn session_count(&self) -> usize {
-        let wanted = match self.load {
-            Shape::Closed => 4,
-            Shape::Fixed | Shape::Poisson => sessions_for(self.rate),
-        };
-        self.sessions.unwrap_or(wanted)
-    }
-
-    /// Limits of operations that share a request: never more than a block takes.
-    #[must_use]
-    pub fn bundling(&self) -> Bundling {
+    pub fn request_max(&self) -> usize {
         let chunk = if self.trace.is_some() { CHUNK_TRANSACTIONS } else { usize::MAX };
-        Bundling::after(Duration::from_millis(self.bundle_delay_ms))
-            .at_most(self.settings.block_operations_max().min(chunk))
+        self.settings.block_operations_max().min(chunk)
     }
 
     /// The network to emulate, if there is one; `None` also for one that validation refuses.
@@ -314,29 +233,22 @@ impl BenchConfig {
         self.emulation.as_ref()?.topology(usize::from(self.validators)).ok()
     }
 
-    /// Warm-up and measured window together.
-    #[must_use]
-    pub fn load_span(&self) -> Duration {
-        Duration::from_secs(self.warmup_s + self.duration_s)
+    /// Name of its panel.
+    pub(super) fn title(&self) -> String {
+        let Self { validators, scheme, durability, .. } = self;
+        format!("quorate bench · {validators} validators · {scheme} · {durability}")
     }
 
     /// The whole of it, for the result.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let text = |list: &[At]| list.iter().map(At::to_string).collect::<Vec<_>>();
-        json!({
+        let mut described = self.load.to_json();
+        let own = json!({
             "validators": self.validators,
             "weights": self.weights().each(),
             "scheme": self.scheme.to_string(),
             "existing_keys": self.members.is_some(),
-            "load": self.load,
-            "rate": self.rate,
-            "outstanding": self.outstanding,
-            "send_to": self.send_to,
-            "tx_bytes": self.tx_bytes,
-            "duration_s": self.duration_s,
-            "warmup_s": self.warmup_s,
-            "drain_s": self.drain_s,
             "kill": text(&self.kills),
             "restart": text(&self.restarts),
             "pause": self.pauses.iter().map(Pause::to_string).collect::<Vec<_>>(),
@@ -350,13 +262,13 @@ impl BenchConfig {
             "service": self.service.to_string(),
             "mix": self.transactions(),
             "reads": self.reads,
-            "sessions": self.session_count(),
-            "bundle_delay_ms": self.bundle_delay_ms,
-            "retry_after_ms": self.retry_after_ms,
-            "seed": self.seed,
             "settings": self.settings,
             "emulation": self.emulation,
-        })
+        });
+        if let (Value::Object(all), Value::Object(own)) = (&mut described, own) {
+            all.extend(own);
+        }
+        described
     }
 
     /// Description of the EVM ledger's transactions.
@@ -365,47 +277,19 @@ impl BenchConfig {
         (self.service == ServiceKind::Evm).then_some(kind)
     }
 
-    /// Offered load in words.
-    #[must_use]
-    pub fn offered(&self) -> String {
-        match self.load {
-            Shape::Closed => format!("{} × {}", self.session_count(), self.outstanding),
-            Shape::Fixed | Shape::Poisson => format!("{}/s", thousands(self.rate)),
-        }
-    }
-
-    /// Operations that may be under way without anybody lagging: about a second's worth.
-    pub(super) fn under_way_max(&self) -> u64 {
-        match self.load {
-            Shape::Closed => self.session_count() as u64 * self.outstanding,
-            Shape::Fixed | Shape::Poisson => self.rate,
-        }
-    }
-
     /// The load to offer.
     pub(super) fn plan(&self) -> Plan {
-        Plan {
-            shape: self.load,
-            rate: self.rate,
-            outstanding: self.outstanding,
-            content: match self.service {
-                ServiceKind::Kv => Content::Puts { keys: self.keys },
-                ServiceKind::Evm => Content::Transactions(self.mix),
-                ServiceKind::Log | ServiceKind::Noop | ServiceKind::Payments => Content::Random,
-            },
-            ready: match self.load {
-                Shape::Fixed | Shape::Poisson => self.rate * (self.warmup_s + self.duration_s),
-                Shape::Closed => 0,
-            },
-            operation_bytes: self.tx_bytes,
-            seed: self.seed,
-        }
+        self.load.plan(match self.service {
+            ServiceKind::Kv => Content::Puts { keys: self.load.keys },
+            ServiceKind::Evm => Content::Transactions(self.mix),
+            ServiceKind::Log | ServiceKind::Noop | ServiceKind::Payments => Content::Random,
+        })
     }
 
     /// Genesis of the EVM ledger, if that is what is replicated.
     pub(super) fn genesis(&self) -> Option<Genesis> {
         let recorded = self.trace.as_ref().map(|trace| trace.genesis.clone());
-        let mix = || self.mix.start(self.seed).genesis();
+        let mix = || self.mix.start(self.load.seed).genesis();
         (self.service == ServiceKind::Evm).then(|| recorded.unwrap_or_else(mix))
     }
 

@@ -1,16 +1,15 @@
 //! From what was seen every second to figures.
 
-use super::config::BenchConfig;
-use super::measure::OverTime;
 use super::watch::Tracks;
-use crate::machine::{MachineInfo, filesystem};
+use crate::load::LoadConfig;
+use crate::load::measure::OverTime;
+use crate::machine::MachineInfo;
 use crate::status::ValidatorStatus;
 use quorate_model::Station;
 use quorate_report::Report;
-use quorate_report::results::latency_grid::INTERVAL_MS;
 use quorate_report::results::{
-    Beside, Committed, Counts, FORMAT, FaultEvent, LatencyMs, Rates, Second, Traces,
-    ValidatorReport,
+    Beside, Committed, CommittedBy, Counts, FORMAT, FaultEvent, LatencyMs, Measurement, Second,
+    Traces, ValidatorReport,
 };
 use quorate_report::text::utc;
 use serde_json::{Value, json};
@@ -24,8 +23,8 @@ pub struct Sample {
     pub second: u64,
     /// Status of each validator, `None` for silence.
     pub looks: Vec<Option<ValidatorStatus>>,
-    /// Everything that counts so far.
-    pub counted: Counts,
+    /// Operations answered since the load began, the warm-up included.
+    pub answered: u64,
     /// Latency since the sample before.
     pub lately: LatencyMs,
     /// CPU seconds that this process, the load generator, has used.
@@ -49,6 +48,8 @@ pub enum ValidatorState {
     Lying(f64),
     /// Strangers fill its doors since so many seconds into the window.
     Crowded(f64),
+    /// It did not answer, or began again, so many seconds into the window; nobody says why.
+    Silent(f64),
 }
 
 impl ValidatorState {
@@ -63,20 +64,25 @@ impl ValidatorState {
             Self::Paused(second) => ("paused", Some(second)),
             Self::Lying(second) => ("lying", Some(second)),
             Self::Crowded(second) => ("crowded", Some(second)),
+            Self::Silent(second) => ("silent", Some(second)),
         }
     }
 
     /// Returns `true` if it is to have executed what the others have by the end.
-    pub(super) fn must_catch_up(&self) -> bool {
+    pub(in crate::bench) fn must_catch_up(&self) -> bool {
         !matches!(self, Self::Killed(_) | Self::Absent | Self::Lying(_))
     }
 }
 
 /// Everything seen, from which the report follows.
 #[derive(Debug)]
-pub(super) struct Evidence<'a> {
-    /// Configuration of the bench.
-    pub config: &'a BenchConfig,
+pub(crate) struct Evidence<'a> {
+    /// Load that was offered.
+    pub load: &'a LoadConfig,
+    /// Bench or load, for the result.
+    pub measurement: Measurement,
+    /// The full configuration, and the machine.
+    pub config: Value,
     /// One a second, the first when the load began.
     pub samples: &'a [Sample],
     /// The last look, once everything was answered.
@@ -94,8 +100,8 @@ pub(super) struct Evidence<'a> {
     /// Processor time of the threads of all validators that ran all along, over the window, in µs
     /// by station.
     pub stations_us: BTreeMap<Station, f64>,
-    /// Bytes on disk of all validators at the end.
-    pub disk_bytes: u64,
+    /// Bytes on disk of all validators at the end, where they are on this machine.
+    pub disk_bytes: Option<u64>,
     /// Load and latency over time.
     pub over_time: &'a OverTime,
     /// Progress of each validator at any time.
@@ -116,37 +122,54 @@ impl Evidence<'_> {
     /// # Panics
     /// When there are fewer samples than the window has edges.
     #[must_use]
-    pub(super) fn report(&self) -> Report {
-        let Evidence { config, counted, .. } = *self;
+    pub(crate) fn report(&self) -> Report {
+        let Evidence { load, counted, .. } = *self;
         let window = self.window();
         let grown = |value: fn(&ValidatorStatus) -> f64| -> Vec<f64> {
             self.truthful().map(|id| growth(window, id, value)).collect()
         };
-        let validators: Vec<_> = (0..config.processes()).map(|id| self.validator(id)).collect();
+        let validators: Vec<_> = self.ids().map(|id| self.validator(id)).collect();
         let rates = validators.iter().filter_map(|validator| validator.committed_tps);
-        let committed_tps = rates.reduce(f64::min).unwrap_or(0.0);
-        let committed = committed_tps * config.duration_s as f64;
+        let slowest_tps = rates.reduce(f64::min);
+        let rates = self.over_time.rates();
+        let (committed_by, committed_tps) = match (slowest_tps, &self.measurement) {
+            (None, Measurement::Load(_)) => (
+                CommittedBy::Answers,
+                rates.answered_over(load.warmup_s as f64, load.duration_s as f64),
+            ),
+            (slowest_tps, _) => (CommittedBy::Validators, slowest_tps.unwrap_or(0.0)),
+        };
+        let committed = slowest_tps.unwrap_or(0.0) * load.duration_s as f64;
         let sent: f64 = grown(|status| status.bytes_sent as f64).iter().sum();
         let looks = || self.truthful().flat_map(|id| self.seen(id));
         let offered = self.offered;
+        // Of no validator, no figure of validators.
+        let seen = looks().next().map(|_| ());
         Report {
             format: FORMAT,
             started: utc(self.started),
             command: String::new(),
-            offered_tps: tenths(offered as f64 / config.duration_s as f64),
+            measurement: self.measurement.clone(),
+            committed_by,
+            offered_tps: tenths(offered as f64 / load.duration_s as f64),
             committed_tps: tenths(committed_tps),
             goodput_tps: Some(tenths(self.goodput_tps)),
             stations_us: self.stations_us(),
             latency_ms: self.latency,
             bytes_per_tx: (sent > 0.0 && committed > 0.0).then(|| tenths(sent / committed)),
-            cpu_seconds: tenths(grown(|status| status.cpu_seconds.unwrap_or(0.0)).iter().sum()),
+            cpu_seconds: seen
+                .map(|()| tenths(grown(|status| status.cpu_seconds.unwrap_or(0.0)).iter().sum())),
             client_cpu_seconds: tenths(client_cpu_seconds(window)),
-            rss_mb_max: tenths(looks().filter_map(|status| status.rss_mb).fold(0.0, f64::max)),
-            disk_mb: tenths(self.disk_bytes as f64 / 1_048_576.0),
-            view_changes: largest(&grown(|status| status.view_changes as f64)) as u64,
-            fast_decisions: largest(&grown(|status| status.fast_decisions as f64)) as u64,
-            slow_decisions: largest(&grown(|status| status.slow_decisions as f64)) as u64,
-            certificate_bytes: looks().map(|s| s.certificate_bytes).max().unwrap_or(0),
+            rss_mb_max: seen
+                .map(|()| tenths(looks().filter_map(|status| status.rss_mb).fold(0.0, f64::max))),
+            disk_mb: self.disk_bytes.map(|bytes| tenths(bytes as f64 / 1_048_576.0)),
+            view_changes: seen
+                .map(|()| largest(&grown(|status| status.view_changes as f64)) as u64),
+            fast_decisions: seen
+                .map(|()| largest(&grown(|status| status.fast_decisions as f64)) as u64),
+            slow_decisions: seen
+                .map(|()| largest(&grown(|status| status.slow_decisions as f64)) as u64),
+            certificate_bytes: looks().map(|s| s.certificate_bytes).max(),
             answered: counted.done,
             refused: counted.refused,
             dropped: counted.dropped,
@@ -155,31 +178,37 @@ impl Evidence<'_> {
             validators,
             events: self.events.to_vec(),
             timeline: self.timeline(),
-            load: rates_of(self.over_time),
+            load: rates,
             committed: self.committed(),
             latency_over_time: self.over_time.latency.clone(),
-            latency_distribution_us: self.over_time.distribution_us.clone(),
+            latency_distribution_us: self.over_time.histogram.distribution_us(),
+            latency_histogram: (self.measurement != Measurement::Bench)
+                .then(|| self.over_time.histogram.clone()),
             beside: self.beside.clone(),
-            config: describe(config),
+            config: self.config.clone(),
         }
+    }
+
+    /// Validators that were looked at, in order.
+    fn ids(&self) -> std::ops::Range<u16> {
+        0..u16::try_from(self.states.len()).expect("validators are counted in 16 bits")
     }
 
     /// Members whose figures say something of the committee: a liar's say what it does.
     fn truthful(&self) -> impl Iterator<Item = u16> {
         let lies = |id: &u16| matches!(self.states[usize::from(*id)], ValidatorState::Lying(_));
-        (0..self.config.processes()).filter(move |id| !lies(id))
+        self.ids().filter(move |id| !lies(id))
     }
 
     /// The samples from when the window opened to when it closed.
     fn window(&self) -> &[Sample] {
-        let opened = self.samples.iter().position(|s| s.second >= self.config.warmup_s);
+        let opened = self.samples.iter().position(|s| s.second >= self.load.warmup_s);
         &self.samples[opened.expect("the window opened")..]
     }
 
     /// Cost of an operation at each station of a validator, in µs, by the station's name.
     fn stations_us(&self) -> BTreeMap<String, f64> {
-        let ids = (0..self.config.processes())
-            .filter(|&id| self.states[usize::from(id)] == ValidatorState::Healthy);
+        let ids = self.ids().filter(|&id| self.states[usize::from(id)] == ValidatorState::Healthy);
         let executed: f64 =
             ids.map(|id| growth(self.window(), id, |status| status.operations as f64)).sum();
         if executed == 0.0 {
@@ -237,9 +266,10 @@ impl Evidence<'_> {
 
     /// The slowest and the fastest healthy validator in each interval.
     fn committed(&self) -> Committed {
-        let ids = (0..usize::from(self.config.processes()))
-            .filter(|&id| self.states[id] == ValidatorState::Healthy);
-        let count = self.config.load_span().as_millis() as usize / self.tracks.interval_ms as usize;
+        let ids = (0..self.states.len()).filter(|&id| self.states[id] == ValidatorState::Healthy);
+        let count = (self.load.span().as_millis() as u64 / self.tracks.interval_ms.max(1)) as usize;
+        // Nothing of nobody.
+        let count = if self.tracks.seen.is_empty() { 0 } else { count };
         let rates: Vec<_> = ids.map(|id| self.tracks.rates(id, count)).collect();
         let each = |choose: fn(f64, f64) -> f64| {
             let one = |index: usize| rates.iter().filter_map(|rates| rates[index]).reduce(choose);
@@ -255,7 +285,7 @@ impl Evidence<'_> {
     fn timeline(&self) -> Vec<Second> {
         let healthy = |id: u16| self.states[usize::from(id)] == ValidatorState::Healthy;
         let slowest = |pair: &[Sample]| {
-            let ids = (0..self.config.processes()).filter(|&id| healthy(id));
+            let ids = self.ids().filter(|&id| healthy(id));
             ids.map(|id| growth(pair, id, |status| status.operations as f64) as u64).min()
         };
         let most_view_changes = |pair: &[Sample]| {
@@ -263,8 +293,8 @@ impl Evidence<'_> {
             each.max().unwrap_or(0)
         };
         let second = |pair: &[Sample]| Second {
-            second: pair[1].second as i64 - self.config.warmup_s as i64,
-            committed: slowest(pair).unwrap_or(0),
+            second: pair[1].second as i64 - self.load.warmup_s as i64,
+            committed: slowest(pair).unwrap_or(pair[1].answered - pair[0].answered),
             p50_ms: pair[1].lately.p50,
             view: pair[1].looks.iter().flatten().map(|status| status.view).max().unwrap_or(0),
             view_changes: most_view_changes(pair),
@@ -276,7 +306,11 @@ impl Evidence<'_> {
 
 /// Growth of a counter that starts from zero with its process: a smaller value means that the
 /// process is a new one.
-pub(super) fn growth(samples: &[Sample], id: u16, value: fn(&ValidatorStatus) -> f64) -> f64 {
+pub(in crate::bench) fn growth(
+    samples: &[Sample],
+    id: u16,
+    value: fn(&ValidatorStatus) -> f64,
+) -> f64 {
     let mut seen = samples.iter().filter_map(|s| s.looks[usize::from(id)].as_ref()).map(value);
     let Some(mut before) = seen.next() else { return 0.0 };
     let mut total = 0.0;
@@ -312,16 +346,6 @@ fn per_second(
     (span > 0.0 && grown >= 0.0).then(|| hundredths(grown / span))
 }
 
-fn rates_of(over_time: &OverTime) -> Rates {
-    let per_second =
-        |counts: &[u64]| counts.iter().map(|&count| (count * 1_000 / INTERVAL_MS) as f64).collect();
-    Rates {
-        interval_ms: INTERVAL_MS,
-        offered_tps: per_second(&over_time.offered),
-        answered_tps: per_second(&over_time.answered),
-    }
-}
-
 fn client_cpu_seconds(window: &[Sample]) -> f64 {
     match window {
         [first, .., last] => last.client_cpu_seconds - first.client_cpu_seconds,
@@ -329,13 +353,10 @@ fn client_cpu_seconds(window: &[Sample]) -> f64 {
     }
 }
 
-fn describe(config: &BenchConfig) -> Value {
-    let mut described = config.to_json();
-    described["machine"] = json!(MachineInfo::here());
-    let folder = config.directory.clone().unwrap_or_else(std::env::temp_dir);
-    described["machine"]["disk"] = json!(filesystem(&folder));
-    described["shared_machine"] = json!("validators and clients share this machine's cores");
-    described
+/// A configuration with the machine that it was measured on.
+pub(crate) fn on_this_machine(mut config: Value) -> Value {
+    config["machine"] = json!(MachineInfo::here());
+    config
 }
 
 fn largest(values: &[f64]) -> f64 {

@@ -1,9 +1,9 @@
 //! Loads of the EVM ledger: made ones and recorded ones, and what one machine alone does with them.
 
 use super::error::BenchError;
+use crate::load::MixPlan;
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
-use quorate_ledger::evm::mix::{self, Mix};
 use quorate_ledger::evm::{Evm, Genesis, GenesisError};
 use quorate_report::results::bounds::Unreplicated;
 use quorate_storage::{DiskStore, Executor, ExecutorConfig, Owner};
@@ -22,33 +22,6 @@ pub(super) const CHUNK_TRANSACTIONS: usize = 50;
 
 /// Transactions that one machine alone is measured with.
 const MEASURED: usize = 12_000;
-
-/// A load that is made as it goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MixPlan {
-    /// Kinds of transactions and their shares.
-    pub shape: mix::Shape,
-    /// Accounts that send them in turn, at least 1.
-    pub accounts: usize,
-}
-
-impl MixPlan {
-    /// Identifier of the chain that the transactions are for.
-    pub const CHAIN_ID: u64 = 7_770;
-
-    /// The load from its first transaction on.
-    #[must_use]
-    pub fn start(self, seed: u64) -> Mix {
-        Mix::new(Self::CHAIN_ID, self.shape, self.accounts, seed)
-    }
-}
-
-impl Default for MixPlan {
-    /// Everything, from 4,000 accounts: each waits long enough for its last transaction.
-    fn default() -> Self {
-        Self { shape: mix::Shape::Mixed, accounts: 4_000 }
-    }
-}
 
 /// Transactions that somebody recorded, with what their chain begins with.
 #[derive(Clone, Debug)]

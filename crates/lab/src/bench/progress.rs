@@ -3,8 +3,8 @@
 mod frame;
 mod terminal;
 
-use super::config::BenchConfig;
 use super::evidence::{Sample, ValidatorState};
+use crate::load::LoadConfig;
 use console::Term;
 use frame::State;
 use parking_lot::Mutex;
@@ -55,10 +55,10 @@ impl Progress {
         }
     }
 
-    /// Takes in that the load begins.
-    pub fn begin(&self, config: &BenchConfig) {
+    /// Takes in that a load begins, and what its panel is called.
+    pub fn begin(&self, title: impl Into<String>, load: &LoadConfig) {
         if let Some(state) = self.output.lock().state() {
-            state.begin(config);
+            state.begin(title.into(), load);
         }
     }
 

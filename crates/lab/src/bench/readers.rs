@@ -4,9 +4,9 @@
 //! The load is open: a question is due at its time whatever became of those before it, and its
 //! latency runs from then. Eight connections carry it, over the validators in turn.
 
-use super::latencies::Latencies;
-use super::measure::Schedule;
 use crate::http::Connection;
+use crate::load::Latencies;
+use crate::load::measure::Schedule;
 use parking_lot::Mutex;
 use quorate_ledger::evm::{Address, Genesis, mix};
 use quorate_report::results::beside::Reads;
@@ -135,7 +135,7 @@ fn questions(genesis: &Genesis) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::MixPlan;
+    use crate::load::MixPlan;
     use quorate_report::results::LatencyMs;
 
     #[test]

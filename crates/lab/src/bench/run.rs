@@ -5,23 +5,24 @@ use super::changes::{self, Border, Roster};
 use super::committee::Committee;
 use super::config::BenchConfig;
 use super::events::{Action, Event, Target};
-use super::evidence::{Evidence, Sample, ValidatorState, growth};
+use super::evidence::{Evidence, Sample, ValidatorState, growth, on_this_machine};
 use super::health::{self, Health, HealthIssue};
-use super::measure::{Recorder, Schedule};
 use super::plan::plan;
 use super::recovery::Series;
 use super::siege::Siege;
 use super::watch::Tracks;
 use super::{BenchError, Progress};
-use crate::machine::own_cpu_seconds;
+use crate::load::measure::{Recorder, Schedule};
+use crate::machine::{filesystem, own_cpu_seconds};
 use crate::stations::{self, Threads, Used, of_validator};
 use crate::status::ValidatorStatus;
 use parking_lot::Mutex;
 use quorate_report::Report;
 use quorate_report::results::beside::{BorderTimes, LeastLatency, Recovery};
 use quorate_report::results::latency_grid::INTERVAL_MS;
-use quorate_report::results::{Beside, FaultEvent};
+use quorate_report::results::{Beside, FaultEvent, Measurement};
 use quorate_types::Committee as Members;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -103,10 +104,10 @@ impl<'a> Run<'a> {
     /// Looks at everybody once a second, and lets the events happen in between.
     pub(super) fn under_load(&mut self) -> Result<(), BenchError> {
         let Given { config, progress, schedule, .. } = self.given;
-        for second in 0..=config.load_span().as_secs() {
+        for second in 0..=config.load.span().as_secs() {
             self.sleep_until(schedule.start + Duration::from_secs(second))?;
             self.sample(second)?;
-            if second == config.warmup_s {
+            if second == config.load.warmup_s {
                 self.threads = self.healthy_threads();
             }
             progress.show(&self.samples, &self.states);
@@ -127,12 +128,12 @@ impl<'a> Run<'a> {
     fn sample(&mut self, second: u64) -> Result<(), BenchError> {
         let looks = self.look()?;
         self.health.observe(&looks).map_err(|issue| self.unwell(issue))?;
-        let (counted, lately) = {
+        let (answered, lately) = {
             let mut recorder = self.given.recorder.lock();
-            (recorder.counted, recorder.lately())
+            (recorder.answered(), recorder.lately())
         };
         let cpu = own_cpu_seconds().unwrap_or(0.0);
-        self.samples.push(Sample { second, looks, counted, lately, client_cpu_seconds: cpu });
+        self.samples.push(Sample { second, looks, answered, lately, client_cpu_seconds: cpu });
         Ok(())
     }
 
@@ -141,7 +142,7 @@ impl<'a> Run<'a> {
         let config = self.given.config;
         self.given.progress.say("waiting for the last answers and for every validator to catch up");
         self.await_borders()?;
-        let deadline = Instant::now() + Duration::from_secs(config.drain_s);
+        let deadline = Instant::now() + Duration::from_secs(config.load.drain_s);
         let living = self.with(ValidatorState::must_catch_up);
         loop {
             self.sleep_until(Instant::now() + 5 * NAP)?;
@@ -150,7 +151,7 @@ impl<'a> Run<'a> {
             let level = health::caught_up(&looks, &living, 0).is_ok();
             if answered && level || Instant::now() >= deadline {
                 // Late answers may still be executed while we look: a second's worth is no lag.
-                health::caught_up(&looks, &living, config.under_way_max())
+                health::caught_up(&looks, &living, config.load.under_way_max())
                     .and_then(|()| health::agree(&looks))
                     .map_err(|issue| self.unwell(issue))?;
                 return Ok(looks);
@@ -165,7 +166,9 @@ impl<'a> Run<'a> {
         let minimum = least_latency(self.given.config, &self.given.members, latency);
         let recoveries = self.recoveries(&over_time.answered, minimum.as_ref());
         let evidence = Evidence {
-            config: self.given.config,
+            load: &self.given.config.load,
+            measurement: Measurement::Bench,
+            config: describe(self.given.config),
             samples: &self.samples,
             last,
             states: &self.states,
@@ -174,7 +177,7 @@ impl<'a> Run<'a> {
             latency,
             goodput_tps: recorder.goodput_tps(),
             stations_us: self.stations_us.clone(),
-            disk_bytes: self.given.committee.disk_bytes(),
+            disk_bytes: Some(self.given.committee.disk_bytes()),
             over_time: &over_time,
             tracks,
             started: self.started,
@@ -206,15 +209,15 @@ impl<'a> Run<'a> {
         let series = Series {
             answered,
             interval_ms: INTERVAL_MS,
-            warmup_ms: config.warmup_s * 1_000,
-            load_ms: (config.warmup_s + config.duration_s) * 1_000,
+            warmup_ms: config.load.warmup_s * 1_000,
+            load_ms: (config.load.warmup_s + config.load.duration_s) * 1_000,
             smooth: (2.0 * view_ms / INTERVAL_MS as f64).ceil().max(1.0) as usize,
         };
         series.recoveries(&self.happened, config.settings.timeout_ms)
     }
 
     fn logged_bytes_per_tx(&self) -> Option<f64> {
-        let warmup_s = self.given.config.warmup_s;
+        let warmup_s = self.given.config.load.warmup_s;
         let window = self.samples.iter().position(|sample| sample.second >= warmup_s)?;
         let grown = |value: fn(&ValidatorStatus) -> f64| -> f64 {
             let ids = 0..self.given.config.processes();
@@ -389,4 +392,12 @@ impl<'a> Run<'a> {
         let id = issue.validator();
         self.given.committee.explain(BenchError::Unwell(issue), id)
     }
+}
+
+fn describe(config: &BenchConfig) -> Value {
+    let mut described = on_this_machine(config.to_json());
+    let folder = config.directory.clone().unwrap_or_else(std::env::temp_dir);
+    described["machine"]["disk"] = json!(filesystem(&folder));
+    described["shared_machine"] = json!("validators and clients share this machine's cores");
+    described
 }

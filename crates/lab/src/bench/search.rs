@@ -5,6 +5,7 @@
 //! a little lower again if that one does not keep up.
 
 use super::{BenchConfig, BenchError, Progress};
+use crate::load::LoadConfig;
 use quorate_report::Report;
 use quorate_report::results::Rates;
 use quorate_report::results::beside::{Beside, Probe, Searched};
@@ -94,9 +95,12 @@ pub fn find_max(
 
 fn probe_config(config: &BenchConfig, rate: u64) -> BenchConfig {
     BenchConfig {
-        rate,
-        duration_s: PROBE_S.min(config.duration_s),
-        warmup_s: PROBE_WARMUP_S,
+        load: LoadConfig {
+            rate,
+            duration_s: PROBE_S.min(config.load.duration_s),
+            warmup_s: PROBE_WARMUP_S,
+            ..config.load.clone()
+        },
         directory: None,
         ..config.clone()
     }
@@ -105,7 +109,8 @@ fn probe_config(config: &BenchConfig, rate: u64) -> BenchConfig {
 /// A folder that is to be kept holds one of its own for each attempt.
 fn confirmation_config(config: &BenchConfig, rate: u64) -> BenchConfig {
     let directory = config.directory.as_ref().map(|folder| folder.join(format!("rate-{rate}")));
-    BenchConfig { rate, directory, ..config.clone() }
+    let load = LoadConfig { rate, ..config.load.clone() };
+    BenchConfig { load, directory, ..config.clone() }
 }
 
 struct Finder<'a> {
@@ -119,7 +124,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// The report of a run that kept up.
     fn probe(&mut self, config: &BenchConfig, what: &str) -> Result<Option<Report>, BenchError> {
-        let rate = config.rate;
+        let rate = config.load.rate;
         self.progress.say(format!("{what} {} tx/s", thousands(rate)));
         let (report, failed) = match super::run_unkept(config, self.progress, self.interrupted) {
             Ok(report) => {

@@ -4,7 +4,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use quorate_engine::ProtocolKind;
 use quorate_report::Report;
-use quorate_report::results::ValidatorReport;
+use quorate_report::results::{CommittedBy, Measurement, ValidatorReport};
 use quorate_report::text::{milliseconds, sparkline, thousands};
 use quorate_types::Weights;
 use serde_json::Value;
@@ -15,21 +15,7 @@ const SECONDS_SHOWN_MAX: usize = 80;
 /// Draws the report as text.
 #[must_use]
 pub fn render(report: &Report) -> String {
-    let setting = |path| report.setting(path);
-    let mut text = format!(
-        "{} validators · {} · {} · {} · {} · {} s after {} s of warm-up\n\
-         {} cores, {}; validators and clients share them · quorate {}\n\n",
-        setting("validators"),
-        setting("scheme"),
-        operations(report),
-        setting("durability"),
-        setting("service"),
-        setting("duration_s"),
-        setting("warmup_s"),
-        setting("machine.cores"),
-        setting("machine.cpu"),
-        setting("machine.version"),
-    );
+    let mut text = head(report);
     if let Some(weights) = uneven_weights(report) {
         let (quorum, total, f) = (weights.quorum(), weights.total(), weights.faulty_max());
         text.push_str(&format!(
@@ -39,14 +25,49 @@ pub fn render(report: &Report) -> String {
     for (name, value) in figures(report) {
         text.push_str(&format!("  {name:<13} {value}\n"));
     }
-    text.push('\n');
-    for line in validators(report).lines() {
-        text.push_str(&format!("  {}\n", line.trim_end()));
+    let tables = [loads(report), validators(report)].into_iter().filter(|table| !table.is_empty());
+    for table in tables {
+        text.push('\n');
+        for line in table.lines() {
+            text.push_str(&format!("  {}\n", line.trim_end()));
+        }
     }
     if report.config["machine"]["optimised"] == false {
         text.push_str("\nThis binary is not optimised: build with --release for figures that mean something.\n");
     }
     text
+}
+
+/// What was measured, and where.
+fn head(report: &Report) -> String {
+    let setting = |path| report.setting(path);
+    let course = format!("{} s after {} s of warm-up", setting("duration_s"), setting("warmup_s"));
+    let (operations, service) = (operations(report), setting("service"));
+    match &report.measurement {
+        Measurement::Bench => format!(
+            "{} validators · {} · {operations} · {} · {service} · {course}\n\
+             {} cores, {}; validators and clients share them · quorate {}\n\n",
+            setting("validators"),
+            setting("scheme"),
+            setting("durability"),
+            setting("machine.cores"),
+            setting("machine.cpu"),
+            setting("machine.version"),
+        ),
+        Measurement::Load(origin) => format!(
+            "{} · {operations} · {service} of {} validators · {course}\n{} · quorate {}\n\n",
+            origin.name(),
+            setting("validators"),
+            origin.clock(),
+            setting("machine.version"),
+        ),
+        Measurement::Merged(merged) => format!(
+            "{} loads · {operations} · {service} of {} validators\n{}\n\n",
+            merged.loads.len(),
+            setting("validators"),
+            merged.describe(),
+        ),
+    }
 }
 
 /// Weights of the members' votes, where they are not all the same.
@@ -67,10 +88,9 @@ fn operations(report: &Report) -> String {
 fn figures(report: &Report) -> Vec<(&'static str, String)> {
     let latency = report.latency_ms;
     let whole = |value: f64| thousands(value.round() as u64);
-    let cores = report.cpu_seconds / report.duration_s().max(1.0);
     let mut rows = vec![
         ("offered", format!("{} tx/s", whole(report.offered_tps))),
-        ("committed", format!("{} tx/s on every healthy validator", whole(report.committed_tps))),
+        committed(report),
         (
             "latency",
             format!(
@@ -82,40 +102,56 @@ fn figures(report: &Report) -> Vec<(&'static str, String)> {
                 milliseconds(latency.mean),
             ),
         ),
-        ("network", network(report)),
-        (
-            "CPU",
-            format!(
-                "validators {:.1} s ({cores:.2} cores) · client {:.1} s",
-                report.cpu_seconds, report.client_cpu_seconds
-            ),
-        ),
-        (
-            "memory, disk",
-            format!(
-                "{} MiB at most in one validator · {} MiB on disk in all",
-                whole(report.rss_mb_max),
-                whole(report.disk_mb)
-            ),
-        ),
-        (
-            "consensus",
-            format!(
-                "{} view changes · {}certificate of {} bytes",
-                report.view_changes,
-                paths(report),
-                thousands(report.certificate_bytes)
-            ),
-        ),
     ];
+    if report.measurement == Measurement::Bench || report.bytes_per_tx.is_some() {
+        rows.push(("network", network(report)));
+    }
+    rows.push(("CPU", cpu(report)));
+    rows.extend(memory(report).map(|text| ("memory, disk", text)));
+    rows.extend(consensus(report).map(|text| ("consensus", text)));
     if report.dropped + report.unanswered + report.refused > 0 {
         rows.push(("not done", not_done(report)));
     }
     rows.extend(report.beside.figures());
-    if report.timeline.len() <= SECONDS_SHOWN_MAX {
+    if (1..=SECONDS_SHOWN_MAX).contains(&report.timeline.len()) {
         rows.push(("each second", each_second(report)));
     }
     rows
+}
+
+fn committed(report: &Report) -> (&'static str, String) {
+    let rate = thousands(report.committed_tps.round() as u64);
+    match report.committed_by {
+        CommittedBy::Validators => ("committed", format!("{rate} tx/s on every healthy validator")),
+        CommittedBy::Answers => {
+            ("answered", format!("{rate} tx/s to this command; no validator was looked at"))
+        }
+    }
+}
+
+fn cpu(report: &Report) -> String {
+    let client = format!("client {:.1} s", report.client_cpu_seconds);
+    let Some(seconds) = report.cpu_seconds else { return client };
+    let cores = seconds / report.duration_s().max(1.0);
+    format!("validators {seconds:.1} s ({cores:.2} cores) · {client}")
+}
+
+fn memory(report: &Report) -> Option<String> {
+    let whole = |value: f64| thousands(value.round() as u64);
+    let memory =
+        report.rss_mb_max.map(|most| format!("{} MiB at most in one validator", whole(most)));
+    let disk = report.disk_mb.map(|disk| format!("{} MiB on disk in all", whole(disk)));
+    let parts: Vec<String> = memory.into_iter().chain(disk).collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+fn consensus(report: &Report) -> Option<String> {
+    Some(format!(
+        "{} view changes · {}certificate of {} bytes",
+        report.view_changes?,
+        paths(report),
+        thousands(report.certificate_bytes?)
+    ))
 }
 
 fn network(report: &Report) -> String {
@@ -129,7 +165,7 @@ fn network(report: &Report) -> String {
 
 /// Shares of heights by their path, where there are two.
 fn paths(report: &Report) -> String {
-    let (fast, slow) = (report.fast_decisions, report.slow_decisions);
+    let (fast, slow) = (report.fast_decisions.unwrap_or(0), report.slow_decisions.unwrap_or(0));
     if !has_fast_path(report) || fast + slow == 0 {
         return String::new();
     }
@@ -163,15 +199,37 @@ fn each_second(report: &Report) -> String {
     )
 }
 
-fn validators(report: &Report) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
-    table.set_header(["validator", "state", "committed/s", "height", "view"]);
+/// The validators that were looked at; nothing where there were none.
+fn validators(report: &Report) -> String {
+    if report.validators.is_empty() {
+        return String::new();
+    }
+    let mut table = plain(&["validator", "state", "committed/s", "height", "view"], &[1]);
     for validator in &report.validators {
         table.add_row(row(validator));
     }
+    table.to_string()
+}
+
+/// The loads that were joined, each by its host's clock; nothing of a single one.
+fn loads(report: &Report) -> String {
+    let Measurement::Merged(merged) = &report.measurement else { return String::new() };
+    let columns =
+        ["load", "host", "offered/s", "answered/s", "p50 ms", "p99 ms", "answered", "lost"];
+    let mut table = plain(&columns, &[1]);
+    for load in &merged.loads {
+        table.add_row(load.cells());
+    }
+    table.to_string()
+}
+
+/// A table without rules, whose columns are aligned to the right but for some.
+fn plain(columns: &[&str], left: &[usize]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header(columns);
     for column in table.column_iter_mut() {
-        if column.index != 1 {
+        if !left.contains(&column.index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }

@@ -31,7 +31,7 @@ const NEAR_INTERVALS: f64 = 0.6;
 /// Watches a committee. Dropping it without [`Watch::finish`] leaves its threads to end by
 /// themselves.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     interval_ms: u64,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Vec<(f64, u64)>>>,
@@ -39,7 +39,7 @@ pub(super) struct Watch {
 
 /// Progress of every validator over time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Tracks {
+pub(crate) struct Tracks {
     /// Interval at which each validator was asked, in milliseconds.
     pub interval_ms: u64,
     /// For each validator, in order: seconds since the load began, and operations executed.
@@ -48,7 +48,7 @@ pub(super) struct Tracks {
 
 impl Watch {
     /// Begins to ask the validators at these addresses, from `start` on.
-    pub(super) fn start(addresses: &[String], start: Instant) -> Self {
+    pub(crate) fn start(addresses: &[String], start: Instant) -> Self {
         let interval_ms =
             STATUS_INTERVAL_MS * (addresses.len() as u64).div_ceil(MEMBERS_OFTEN).max(1);
         let stop = Arc::new(AtomicBool::new(false));
@@ -61,7 +61,7 @@ impl Watch {
     }
 
     /// Stops, and says what was seen.
-    pub(super) fn finish(mut self) -> Tracks {
+    pub(crate) fn finish(mut self) -> Tracks {
         self.stop.store(true, Ordering::Relaxed);
         let threads = self.threads.drain(..);
         let seen = threads.map(|thread| thread.join().unwrap_or_default()).collect();
@@ -109,7 +109,7 @@ fn ask(connection: &mut Option<Connection>, address: &str) -> Option<(Instant, u
 impl Tracks {
     /// Operations per second that a validator executed in each of the first `count` intervals;
     /// `None` where it is unknown how far it was.
-    pub(super) fn rates(&self, id: usize, count: usize) -> Vec<Option<f64>> {
+    pub(crate) fn rates(&self, id: usize, count: usize) -> Vec<Option<f64>> {
         let step = self.interval_ms as f64 / 1_000.0;
         let edges: Vec<_> = (0..=count).map(|i| self.position(id, i as f64 * step)).collect();
         let rate = |pair: &[Option<f64>]| {

@@ -1,8 +1,8 @@
 //! The log, its disk, and the state store.
 
 use super::{figures, line};
-use crate::bench::MixPlan;
 use crate::bounds;
+use crate::load::MixPlan;
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_ledger::Noop;

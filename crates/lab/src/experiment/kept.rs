@@ -23,7 +23,7 @@ impl Kept {
     /// The name under which a result's details hold it.
     pub const NAME: &str = "latencies";
 
-    /// Of a grid, and of a distribution as [`crate::bench::latencies::Latencies`] has it.
+    /// Of a grid, and of a distribution as [`crate::load::Latencies`] has it.
     #[must_use]
     pub fn new(grid: &LatencyGrid, distribution_us: &[(u64, u64)]) -> Self {
         let over_time = grid.coarser(grid.intervals.len().div_ceil(INTERVALS_MAX));

@@ -1,8 +1,7 @@
 //! Everything that decides one point of an experiment.
 
 use crate::ServiceKind;
-use crate::bench::SendTo;
-use crate::bench::load::Shape;
+use crate::load::{SendTo, Shape};
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_model::Profile;

@@ -1,6 +1,6 @@
 //! Payments by when they were certified: rates, latencies, pauses.
 
-use crate::bench::Latencies;
+use crate::load::Latencies;
 use quorate_report::results::LatencyMs;
 
 /// Counts of a load, from its first payment on. Times are in microseconds since then.

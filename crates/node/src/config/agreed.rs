@@ -120,7 +120,7 @@ pub(crate) const UPGRADE: &str = "install a newer version of the program and sta
 
 /// Digest of a service's genesis file, as a committee file has it. Of a payment network's file it
 /// is the network's identity, where there is one: addresses may change without changing it.
-pub(crate) fn genesis_digest(service: &str, text: &str) -> String {
+pub fn genesis_digest(service: &str, text: &str) -> String {
     let network = (service == ReleaseService::NAME).then(|| toml::from_str(text).ok()).flatten();
     match network.and_then(|file| Network::load(&file).ok()) {
         Some(network) => hex::encode(network.id().0),

@@ -6,6 +6,7 @@ use super::Run;
 use super::lines::{self, Points};
 use crate::Report;
 use crate::chart::{Axis, Kind, Look, Mark, Notches, Plot, Series};
+use crate::results::CommittedBy;
 
 /// The label of every time axis.
 const TIME: &str = "seconds into the measured window (s)";
@@ -40,19 +41,26 @@ fn throughput(runs: &[Run]) -> Plot {
         let (report, committed) = (&run.report, &run.report.committed);
         let each = |values: &[Option<f64>]| lines::over_time(report, committed.interval_ms, values);
         let answered = lines::over_time(report, report.load.interval_ms, &report.load.answered_tps);
-        series.push(new("answered to clients", 4, Look::Plain, answered));
-        series.push(new("committed, fastest", 2, Look::Plain, each(&committed.fastest_tps)));
-        series.push(new("committed, slowest", 0, Look::Strong, each(&committed.slowest_tps)));
+        if report.committed_by == CommittedBy::Answers {
+            series.push(new("answered to this load", 0, Look::Strong, answered));
+        } else {
+            series.push(new("answered to clients", 4, Look::Plain, answered));
+            series.push(new("committed, fastest", 2, Look::Plain, each(&committed.fastest_tps)));
+            series.push(new("committed, slowest", 0, Look::Strong, each(&committed.slowest_tps)));
+        }
     } else {
         series.extend(each_run(runs, Look::Strong, |report| {
-            let committed = &report.committed;
-            let smooth = lines::smoothed(&committed.slowest_tps, committed.interval_ms);
-            lines::over_time(report, committed.interval_ms, &smooth)
+            let (interval_ms, tps) = committed_or_answered(report);
+            let smooth = lines::smoothed(&tps, interval_ms);
+            lines::over_time(report, interval_ms, &smooth)
         }));
     }
     let y = Axis::from_zero("operations per second (tx/s)", "tx/s", values(&series));
     let y = Axis { high: y.high.min(HEADROOM * usual(&series)), ..y };
     let note = match runs {
+        [run] if run.report.committed_by == CommittedBy::Answers => {
+            "Operations due, and answered to this load by f+1 validators alike."
+        }
         [_] => {
             "Operations due, and executed by the slowest and the fastest validator that ran all along."
         }
@@ -62,6 +70,19 @@ fn throughput(runs: &[Run]) -> Plot {
         }
     };
     over_time("throughput", "Throughput over time", note, y, series, runs)
+}
+
+/// Operations per second that the slowest validator executed in each interval; those answered where
+/// no validator was looked at.
+fn committed_or_answered(report: &Report) -> (u64, Vec<Option<f64>>) {
+    match report.committed_by {
+        CommittedBy::Validators => {
+            (report.committed.interval_ms, report.committed.slowest_tps.clone())
+        }
+        CommittedBy::Answers => {
+            (report.load.interval_ms, report.load.answered_tps.iter().copied().map(Some).collect())
+        }
+    }
 }
 
 /// Height of a chart of rates over the usual rate: a backlog that is answered all at once would

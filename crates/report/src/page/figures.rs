@@ -1,6 +1,7 @@
 //! The figures of a run, each with its unit and which way is better.
 
 use crate::Report;
+use crate::results::{CommittedBy, Measurement};
 use crate::text::{milliseconds, thousands};
 
 /// Direction in which a figure is better.
@@ -42,7 +43,8 @@ pub fn all() -> Vec<Figure> {
     use Better::{Higher, Lower, Neither};
     vec![
         figure("offered", "tx/s", Neither, |r| Some(r.offered_tps)),
-        figure("committed by every healthy validator", "tx/s", Higher, |r| Some(r.committed_tps)),
+        figure("committed by every healthy validator", "tx/s", Higher, committed_tps),
+        figure("answered to this load", "tx/s", Higher, answered_tps),
         figure("latency, median", "ms", Lower, |r| measured(r, r.latency_ms.p50)),
         figure("latency, 90 %", "ms", Lower, |r| measured(r, r.latency_ms.p90)),
         figure("latency, 99 %", "ms", Lower, |r| measured(r, r.latency_ms.p99)),
@@ -51,19 +53,26 @@ pub fn all() -> Vec<Figure> {
         figure("longest time without an answer", "ms", Lower, longest_silence_ms),
         figure("bytes sent by all validators", "B/tx", Lower, |r| r.bytes_per_tx),
         figure("CPU of all validators", "µs/tx", Lower, cpu_us_per_tx),
-        figure("cores kept busy by validators", "cores", Lower, |r| per_window(r, r.cpu_seconds)),
+        figure("cores kept busy by validators", "cores", Lower, |r| per_window(r, r.cpu_seconds?)),
         figure("cores kept busy by the load", "cores", Lower, |r| {
             per_window(r, r.client_cpu_seconds)
         }),
-        figure("memory of one validator, at most", "MiB", Lower, |r| Some(r.rss_mb_max)),
-        figure("disk of all validators", "MiB", Lower, |r| Some(r.disk_mb)),
-        figure("view changes", "", Lower, |r| Some(r.view_changes as f64)),
-        figure("certificate", "B", Lower, |r| Some(r.certificate_bytes as f64)),
+        figure("memory of one validator, at most", "MiB", Lower, |r| r.rss_mb_max),
+        figure("disk of all validators", "MiB", Lower, |r| r.disk_mb),
+        figure("view changes", "", Lower, |r| r.view_changes.map(|n| n as f64)),
+        figure("certificate", "B", Lower, |r| r.certificate_bytes.map(|n| n as f64)),
         figure("operations answered", "", Higher, |r| Some(r.answered as f64)),
         figure("operations not taken by a full client", "", Lower, |r| Some(r.dropped as f64)),
         figure("operations never answered", "", Lower, |r| Some(r.unanswered as f64)),
         figure("operations refused by the service", "", Lower, |r| Some(r.refused as f64)),
     ]
+}
+
+/// Those that any of these results has.
+pub(super) fn of<'a>(reports: impl Iterator<Item = &'a Report> + Clone) -> Vec<Figure> {
+    let mut figures = all();
+    figures.retain(|figure| reports.clone().any(|report| (figure.value)(report).is_some()));
+    figures
 }
 
 impl Figure {
@@ -120,6 +129,16 @@ fn number(value: f64, unit: &str) -> String {
     }
 }
 
+fn committed_tps(report: &Report) -> Option<f64> {
+    (report.committed_by == CommittedBy::Validators).then_some(report.committed_tps)
+}
+
+/// Of a load on a running committee. A bench shows what its validators executed.
+fn answered_tps(report: &Report) -> Option<f64> {
+    let is_load = report.measurement != Measurement::Bench;
+    is_load.then(|| report.load.answered_over(report.warmup_s(), report.duration_s()))
+}
+
 /// A latency, unless nothing was answered.
 fn measured(report: &Report, ms: f64) -> Option<f64> {
     (report.answered > 0).then_some(ms)
@@ -132,7 +151,8 @@ fn per_window(report: &Report, seconds: f64) -> Option<f64> {
 
 fn cpu_us_per_tx(report: &Report) -> Option<f64> {
     let committed = report.committed_tps * report.duration_s();
-    (committed > 0.0).then(|| report.cpu_seconds * 1e6 / committed)
+    let cpu_seconds = report.cpu_seconds?;
+    (committed > 0.0).then(|| cpu_seconds * 1e6 / committed)
 }
 
 /// The longest stretch of the window in which no answer came, to within an interval.

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::Report;
-use crate::results::FORMAT;
+use crate::results::{FORMAT, Measurement};
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -39,7 +39,8 @@ pub enum FileError {
     },
     /// It is something else.
     #[error(
-        "{} is neither a report page nor the output of `quorate bench --json`: {reason}",
+        "{} is neither a report page nor the output of `quorate bench --json` or `quorate load --json`: \
+         {reason}",
         path.display()
     )]
     NotAResult {
@@ -73,7 +74,7 @@ pub enum FileError {
 fn advice(found: &str) -> &'static str {
     match found.parse::<u32>() {
         Ok(number) if number > FORMAT => "read it with a newer quorate",
-        _ => "run the bench again",
+        _ => "measure again",
     }
 }
 
@@ -128,11 +129,11 @@ fn report(path: &Path, value: Value) -> Result<Report, FileError> {
 pub fn default_path(report: &Report) -> PathBuf {
     let digits: String = report.started.chars().filter(char::is_ascii_digit).collect();
     let (day, time) = digits.split_at(digits.len().min(8));
-    let name = format!(
-        "{day}-{time}-n{}-{}.html",
-        report.setting("validators"),
-        report.setting("scheme"),
-    );
+    let what = match &report.measurement {
+        Measurement::Load(load) => format!("load-{}", load.seed),
+        Measurement::Bench | Measurement::Merged(_) => report.setting("scheme"),
+    };
+    let name = format!("{day}-{time}-n{}-{what}.html", report.setting("validators"));
     Path::new("quorate-results").join(name)
 }
 

@@ -3,9 +3,10 @@
 use super::document::{Colours, Results, document};
 use super::figures::{self, Figure};
 use super::run::scheme;
-use super::{Run, charts, file, tables};
+use super::{Run, charts, file, reading, tables};
 use crate::Report;
 use crate::chart::{self, Plot, Size};
+use crate::results::{CommittedBy, Measurement};
 use crate::text::grouped;
 use maud::{Markup, PreEscaped, html};
 
@@ -26,6 +27,16 @@ const HEADLINES: [&str; 6] = [
     "memory of one validator, at most",
 ];
 
+/// The same where no validator was looked at.
+const LOAD_HEADLINES: [&str; 6] = [
+    "answered to this load",
+    "offered",
+    "latency, median",
+    "latency, 99 %",
+    "operations answered",
+    "operations never answered",
+];
+
 /// A page that shows these runs, and holds them.
 ///
 /// # Panics
@@ -38,7 +49,7 @@ pub fn html(runs: &[Run]) -> String {
         (headlines(runs))
         (drawings(runs))
         (details(runs))
-        (reading())
+        (reading::how(runs))
     };
     let text = file::results(runs);
     let results = Results { media_type: file::MEDIA_TYPE, id: file::ID, text: &text };
@@ -50,12 +61,22 @@ pub fn html(runs: &[Run]) -> String {
 pub fn title(runs: &[Run]) -> String {
     match runs {
         [run] => format!(
-            "{} validators, {}, {}",
+            "{}{} validators, {}, {}",
+            loads(&run.report),
             grouped(&run.report.setting("validators")),
             scheme(&run.report.setting("scheme")),
             load(&run.report),
         ),
         _ => runs.iter().map(|run| run.label.as_str()).collect::<Vec<_>>().join(" against "),
+    }
+}
+
+/// Number of the loads on a committee, of one that is not a bench's.
+fn loads(report: &Report) -> String {
+    match &report.measurement {
+        Measurement::Bench => String::new(),
+        Measurement::Load(_) => "a load on ".to_owned(),
+        Measurement::Merged(merged) => format!("{} loads on ", merged.loads.len()),
     }
 }
 
@@ -71,16 +92,22 @@ fn header(title: &str, runs: &[Run]) -> Markup {
     let unoptimised = runs.iter().any(|run| run.report.config["machine"]["optimised"] == false);
     html! {
         header {
-            p.over { "quorate bench" }
+            p.over { (program(runs)) }
             h1 { (title) }
             @for run in runs {
                 p {
                     @if runs.len() > 1 { b { (run.label) } ": " }
                     (circumstances(&run.report))
+                    @if let Measurement::Merged(merged) = &run.report.measurement {
+                        " " (merged.describe()) "."
+                    }
                 }
             }
             @for run in runs.iter().filter(|run| !run.report.command.is_empty()) {
                 p { code { (run.report.command) } }
+            }
+            @for warning in runs.iter().filter_map(|run| warning(&run.report)) {
+                p.warning { "Mind: " (warning) "." }
             }
             @if unoptimised {
                 p.warning { "The binary was not optimised: these figures mean little." }
@@ -89,9 +116,40 @@ fn header(title: &str, runs: &[Run]) -> Markup {
     }
 }
 
+/// Command that measured them.
+fn program(runs: &[Run]) -> &'static str {
+    let is_bench = |run: &Run| run.report.measurement == Measurement::Bench;
+    if runs.iter().any(is_bench) { "quorate bench" } else { "quorate load" }
+}
+
+fn warning(report: &Report) -> Option<String> {
+    match &report.measurement {
+        Measurement::Merged(merged) => merged.warning(),
+        Measurement::Bench | Measurement::Load(_) => None,
+    }
+}
+
 /// Circumstances of the measurement, in one sentence.
 fn circumstances(report: &Report) -> String {
     let setting = |path| report.setting(path);
+    let of_load = |from: String| {
+        format!(
+            "{}-byte operations, {} service; {} s after {} s of warm-up; {from}; {}.",
+            setting("tx_bytes"),
+            setting("service"),
+            setting("duration_s"),
+            setting("warmup_s"),
+            report.started,
+        )
+    };
+    match &report.measurement {
+        Measurement::Bench => {}
+        Measurement::Merged(_) => return of_load("loads of several hosts at once".to_owned()),
+        Measurement::Load(origin) => {
+            let version = setting("machine.version");
+            return of_load(format!("{}, {}; quorate {version}", origin.name(), origin.clock()));
+        }
+    }
     format!(
         "{}-byte operations, {} service, {}; {} s after {} s of warm-up; {}, {} cores, shared with \
          the load; quorate {} ({}); {}.",
@@ -110,7 +168,9 @@ fn circumstances(report: &Report) -> String {
 
 fn headlines(runs: &[Run]) -> Markup {
     let all = figures::all();
-    let figures = HEADLINES.iter().filter_map(|name| all.iter().find(|f| f.name == *name));
+    let is_answered = |run: &Run| run.report.committed_by == CommittedBy::Answers;
+    let names = if runs.iter().all(is_answered) { LOAD_HEADLINES } else { HEADLINES };
+    let figures = names.iter().filter_map(|name| all.iter().find(|f| f.name == *name));
     let beside: Vec<Markup> = runs.iter().filter_map(tables::beside).collect();
     html! {
         section.cards.several[runs.len() > 1] {
@@ -150,10 +210,15 @@ fn drawings(runs: &[Run]) -> Markup {
     let distribution = |plot: &&Plot| plot.name.starts_with("latency-") && plot.heat.is_none();
     let validators = |plot: &&Plot| plot.name.starts_with("validators-");
     html! {
+        @for table in runs.iter().filter_map(|run| tables::loads(&run.report)) {
+            section { h2 { "Loads" } (table) }
+        }
         (section("Over time", plots.iter().filter(wide), FULL))
         (section("Latency of all operations that count", plots.iter().filter(distribution), HALF))
-        (section("Validators", plots.iter().filter(validators), HALF))
-        @for run in runs {
+        @if runs.iter().any(|run| !run.report.validators.is_empty()) {
+            (section("Validators", plots.iter().filter(validators), HALF))
+        }
+        @for run in runs.iter().filter(|run| !run.report.validators.is_empty()) {
             @if runs.len() > 1 { h3 { (run.label) } }
             (tables::validators(run))
         }
@@ -196,34 +261,6 @@ fn details(runs: &[Run]) -> Markup {
             h2 { "Configuration" }
             @if runs.len() > 1 { p { "What differs is marked." } }
             div.groups.several[runs.len() > 1] { (tables::settings(runs)) }
-        }
-    }
-}
-
-fn reading() -> Markup {
-    html! {
-        section.reading {
-            h2 { "How to read it" }
-            ul {
-                li {
-                    b { "Open loop" } ", unless the configuration says otherwise. Operations are "
-                    "scheduled ahead, and latency runs from an operation's scheduled time to its "
-                    "(f+1)-th equal signed reply: a committee or client that stalls cannot hide "
-                    "what it delayed."
-                }
-                li {
-                    b { "The slowest counts." } " The committed rate is that of the healthy "
-                    "validator that executed least."
-                }
-                li {
-                    b { "The load shares the machine" } " with all validators. Its own CPU time is "
-                    "given apart."
-                }
-                li {
-                    "This page holds its results: " code { "quorate report" } " draws it again, "
-                    "and compares it with others."
-                }
-            }
         }
     }
 }

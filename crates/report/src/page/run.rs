@@ -2,6 +2,7 @@
 
 use super::settings::{differing, flatten};
 use crate::Report;
+use crate::results::Measurement;
 use crate::text::grouped;
 
 /// One run on a page.
@@ -100,7 +101,11 @@ pub fn caption(runs: &[Run]) -> String {
         },
         with("tx_bytes", " bytes"),
         common("durability"),
-        with("machine.cores", " cores, shared with the load"),
+        if runs.iter().all(|run| run.report.measurement == Measurement::Bench) {
+            with("machine.cores", " cores, shared with the load")
+        } else {
+            with("loads", " loads")
+        },
         common("machine.commit").map(|commit| format!("quorate {commit}")),
         unoptimised.then(|| "not optimised".to_owned()),
     ];

@@ -3,6 +3,8 @@
 use super::Run;
 use super::figures::{self, Figure};
 use super::settings::{differing, flatten};
+use crate::Report;
+use crate::results::{Measurement, MergedLoad};
 use crate::text::{grouped, thousands};
 use maud::{Markup, html};
 
@@ -66,7 +68,8 @@ pub(super) fn figures(runs: &[Run]) -> Markup {
         }
         ("", cells)
     };
-    let rows: Vec<_> = figures::all().into_iter().map(row).collect();
+    let rows: Vec<_> =
+        figures::of(runs.iter().map(|run| &run.report)).into_iter().map(row).collect();
     table("figures", &columns, &rows)
 }
 
@@ -90,6 +93,29 @@ pub(super) fn beside(run: &Run) -> Option<Markup> {
     let rows: Vec<_> = figures.iter().map(row).collect();
     let of = format!("beside the figures of {}", run.label);
     Some(table("settings", &[of, String::new()], &rows))
+}
+
+/// Table of the loads that were joined; `None` of anything else.
+pub(super) fn loads(report: &Report) -> Option<Markup> {
+    let Measurement::Merged(merged) = &report.measurement else { return None };
+    let columns = headings(&[
+        "load",
+        "host",
+        "offered (tx/s)",
+        "answered (tx/s)",
+        "median (ms)",
+        "99 % (ms)",
+        "operations answered",
+        "lost",
+        "clock",
+    ]);
+    let row = |load: &MergedLoad| {
+        let clock = format!("of {}", load.origin.host);
+        let cells = load.cells().into_iter().chain([clock]);
+        (if load.lost > 0 { "event" } else { "" }, cells.map(|text| cell(&text)).collect())
+    };
+    let rows: Vec<Row> = merged.loads.iter().map(row).collect();
+    Some(table("validators", &columns, &rows))
 }
 
 /// Table of a run's validators.

@@ -3,8 +3,8 @@ use crate::Report;
 use crate::chart::Plot;
 use crate::results::beside::{Beside, LeastLatency, Minimum};
 use crate::results::{
-    Committed, Counts, FORMAT, FaultEvent, LatencyGrid, LatencyMs, Rates, Second, Traces,
-    ValidatorReport,
+    Committed, CommittedBy, Counts, FORMAT, FaultEvent, LatencyGrid, LatencyMs, Measurement, Rates,
+    Second, Traces, ValidatorReport,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const RATE: u64 = 1_000;
 
 /// A run of four validators in which the first leader dies after four seconds, for one second of
 /// which nothing is decided.
-pub(super) fn report(scheme: &str) -> Report {
+pub(crate) fn report(scheme: &str) -> Report {
     let seconds = WARMUP_S + DURATION_S;
     let stalled = |second: usize| second == WARMUP_S + 4;
     let rate = |second: usize| if stalled(second) { 0.0 } else { RATE as f64 };
@@ -40,33 +40,29 @@ pub(super) fn report(scheme: &str) -> Report {
         format: FORMAT,
         started: "2026-01-31 12:00:00 UTC".to_owned(),
         command: "quorate bench --kill 0@4".to_owned(),
+        measurement: Measurement::Bench,
+        committed_by: CommittedBy::Validators,
         offered_tps: RATE as f64,
         committed_tps: 998.0,
         goodput_tps: Some(1_000.0),
         stations_us: BTreeMap::new(),
         latency_ms: LatencyMs { mean: 70.0, p50: 25.0, p90: 29.0, p99: 900.0, max: 1_029.0 },
         bytes_per_tx: Some(2_048.0),
-        cpu_seconds: 5.0,
+        cpu_seconds: Some(5.0),
         client_cpu_seconds: 1.0,
-        rss_mb_max: 80.0,
-        disk_mb: 12.0,
-        view_changes: 1,
-        fast_decisions: 0,
-        slow_decisions: 0,
-        certificate_bytes: 199,
+        rss_mb_max: Some(80.0),
+        disk_mb: Some(12.0),
+        view_changes: Some(1),
+        fast_decisions: Some(0),
+        slow_decisions: Some(0),
+        certificate_bytes: Some(199),
         answered: DURATION_S as u64 * RATE,
         refused: 0,
         dropped: 0,
         unanswered: 0,
         warmup: Counts { done: 2_000, refused: 0, dropped: 0 },
         validators: (0..4).map(|id| validator(id, seconds)).collect(),
-        events: vec![FaultEvent {
-            at_s: 4.0,
-            kind: "kill".to_owned(),
-            validator: Some(0),
-            link_to: None,
-            change: None,
-        }],
+        events: vec![killed_at(4.0)],
         timeline: (0..seconds).map(second).collect(),
         load: Rates {
             interval_ms: 100,
@@ -80,9 +76,14 @@ pub(super) fn report(scheme: &str) -> Report {
         },
         latency_over_time: grid,
         latency_distribution_us: (20..30).map(|ms| (1_000 * ms, 1_000)).collect(),
+        latency_histogram: None,
         beside: Beside { minimum: Some(least_latency()), ..Beside::default() },
         config: config(scheme),
     }
+}
+
+fn killed_at(at_s: f64) -> FaultEvent {
+    FaultEvent { at_s, kind: "kill".to_owned(), validator: Some(0), link_to: None, change: None }
 }
 
 fn least_latency() -> LeastLatency {

@@ -6,6 +6,7 @@
 //! first waited longest.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Length of an interval, in milliseconds.
@@ -54,11 +55,28 @@ impl LatencyGrid {
         }
     }
 
+    /// Adds what another grid of the same intervals counted, but for its first `skip` of them, to
+    /// the first `length` intervals of this one.
+    pub fn add(&mut self, other: &Self, skip: usize, length: usize) {
+        let added: Vec<_> = other.intervals.iter().skip(skip).take(length).collect();
+        if self.intervals.len() < added.len() {
+            self.intervals.resize_with(added.len(), Vec::new);
+        }
+        for (own, added) in self.intervals.iter_mut().zip(added) {
+            let mut sum: BTreeMap<u16, u32> = own.iter().copied().collect();
+            for &(step, count) in added {
+                let counted = sum.entry(step).or_insert(0);
+                *counted = counted.saturating_add(count);
+            }
+            *own = sum.into_iter().collect();
+        }
+    }
+
     /// The same counts in intervals `factor` times as long.
     #[must_use]
     pub fn coarser(&self, factor: usize) -> Self {
         let merge = |range: &[Vec<(u16, u32)>]| {
-            let mut sum = std::collections::BTreeMap::new();
+            let mut sum = BTreeMap::new();
             for &(step, count) in range.iter().flatten() {
                 *sum.entry(step).or_insert(0_u32) += count;
             }
@@ -104,7 +122,7 @@ impl LatencyGrid {
     /// these intervals did not exceed, to within a step; `None` when there were none.
     #[must_use]
     pub fn quantile_ms(&self, intervals: Range<usize>, quantile: f64) -> Option<f64> {
-        let mut sum = std::collections::BTreeMap::new();
+        let mut sum = BTreeMap::new();
         for &(step, count) in self.intervals.get(intervals)?.iter().flatten() {
             *sum.entry(step).or_insert(0_u64) += u64::from(count);
         }

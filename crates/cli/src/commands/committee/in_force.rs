@@ -1,7 +1,7 @@
 //! The committee whose epoch a change ends, and the rules that a change must keep under it.
 
 use super::{change_file, history};
-use crate::commands::kv::Place;
+use crate::commands::client_files::Place;
 use crate::failure::Failure;
 use clap::Args;
 use quorate_crypto::KeyCache;

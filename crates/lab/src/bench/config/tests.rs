@@ -1,4 +1,5 @@
-use super::{At, BenchConfig, SendTo, Shape};
+use super::{At, BenchConfig, Shape};
+use crate::load::{LoadConfig, SendTo};
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_storage::Durability;
@@ -10,18 +11,24 @@ pub(in crate::bench) fn config() -> BenchConfig {
         weights: None,
         scheme: SchemeKind::Ed25519,
         members: None,
-        load: Shape::Fixed,
-        rate: 20_000,
-        outstanding: 64,
-        send_to: SendTo::One,
-        tx_bytes: 512,
-        keys: 1_000,
-        mix: crate::bench::MixPlan::default(),
+        load: LoadConfig {
+            shape: Shape::Fixed,
+            rate: 20_000,
+            outstanding: 64,
+            send_to: SendTo::One,
+            tx_bytes: 512,
+            keys: 1_000,
+            duration_s: 20,
+            warmup_s: 2,
+            drain_s: 10,
+            sessions: None,
+            bundle_delay_ms: 5,
+            retry_after_ms: 2_000,
+            seed: 1,
+        },
+        mix: crate::load::MixPlan::default(),
         reads: 0,
         trace: None,
-        duration_s: 20,
-        warmup_s: 2,
-        drain_s: 10,
         kills: Vec::new(),
         restarts: Vec::new(),
         pauses: Vec::new(),
@@ -33,10 +40,6 @@ pub(in crate::bench) fn config() -> BenchConfig {
         durability: Durability::Fsync,
         retention_bytes: 64 << 20,
         service: "log".parse().expect("a service"),
-        sessions: None,
-        bundle_delay_ms: 5,
-        retry_after_ms: 2_000,
-        seed: 1,
         settings: Settings::default(),
         emulation: None,
         bounds: false,
@@ -126,7 +129,7 @@ fn a_role_counts_as_one_validator() {
 
 #[test]
 fn sessions_grow_with_the_rate() {
-    let count = |rate| BenchConfig { rate, ..config() }.session_count();
+    let count = |rate| LoadConfig { rate, ..config().load }.session_count();
     assert_eq!((count(100), count(20_000), count(100_000)), (4, 4, 5));
 }
 

@@ -1,15 +1,15 @@
-use super::{Evidence, Sample, ValidatorState, growth};
-use crate::bench::config::{BenchConfig, SendTo};
-use crate::bench::load::Shape;
-use crate::bench::measure::OverTime;
+use super::{Evidence, Sample, ValidatorState, growth, on_this_machine};
+use crate::bench::config::BenchConfig;
 use crate::bench::table::render;
 use crate::bench::watch::Tracks;
+use crate::load::measure::OverTime;
+use crate::load::{LoadConfig, SendTo, Shape};
 use crate::status::ValidatorStatus;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_model::Station;
 use quorate_report::Report;
-use quorate_report::results::{Beside, Counts, LatencyMs};
+use quorate_report::results::{Beside, Counts, LatencyMs, Measurement};
 use quorate_storage::Durability;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -23,18 +23,24 @@ fn config() -> BenchConfig {
         redundancy: 0,
         weights: None,
         scheme: SchemeKind::Bls,
-        load: Shape::Fixed,
-        rate: RATE,
-        outstanding: 64,
-        send_to: SendTo::One,
-        tx_bytes: 512,
-        keys: 1_000,
-        mix: crate::bench::MixPlan::default(),
+        load: LoadConfig {
+            shape: Shape::Fixed,
+            rate: RATE,
+            outstanding: 64,
+            send_to: SendTo::One,
+            tx_bytes: 512,
+            keys: 1_000,
+            duration_s: 4,
+            warmup_s: 2,
+            drain_s: 10,
+            sessions: None,
+            bundle_delay_ms: 5,
+            retry_after_ms: 2_000,
+            seed: 1,
+        },
+        mix: crate::load::MixPlan::default(),
         reads: 0,
         trace: None,
-        duration_s: 4,
-        warmup_s: 2,
-        drain_s: 10,
         kills: vec!["0@2".parse().expect("I@T")],
         restarts: Vec::new(),
         pauses: Vec::new(),
@@ -46,10 +52,6 @@ fn config() -> BenchConfig {
         durability: Durability::Os,
         retention_bytes: 64 << 20,
         service: crate::ServiceKind::Log,
-        sessions: None,
-        bundle_delay_ms: 5,
-        retry_after_ms: 2_000,
-        seed: 1,
         settings: Settings::default(),
         emulation: None,
         bounds: false,
@@ -85,7 +87,7 @@ fn samples() -> Vec<Sample> {
     let sample = |second: u64| Sample {
         second,
         looks: (0..4).map(|id| look(second, id)).collect(),
-        counted: Counts::default(),
+        answered: 0,
         lately: LatencyMs { p50: 12.0, ..Default::default() },
         client_cpu_seconds: 0.1 * second as f64,
     };
@@ -119,7 +121,9 @@ fn report_with(samples: &[Sample], first: ValidatorState) -> Report {
     use ValidatorState::Healthy;
     let (config, tracks, over_time) = (config(), tracks(), OverTime::default());
     let evidence = Evidence {
-        config: &config,
+        load: &config.load,
+        measurement: Measurement::Bench,
+        config: on_this_machine(config.to_json()),
         samples,
         last: &samples.last().expect("samples").looks,
         states: &[first, Healthy, Healthy, Healthy],
@@ -128,7 +132,7 @@ fn report_with(samples: &[Sample], first: ValidatorState) -> Report {
         goodput_tps: 987.65,
         stations_us: BTreeMap::from([(Station::Log, 9_000.0)]),
         latency: LatencyMs { mean: 13.0, p50: 12.0, p90: 20.0, p99: 40.0, max: 1_234.0 },
-        disk_bytes: 3 << 20,
+        disk_bytes: Some(3 << 20),
         over_time: &over_time,
         tracks: &tracks,
         started: SystemTime::UNIX_EPOCH,
@@ -148,7 +152,7 @@ fn the_slowest_healthy_validator_counts() {
     assert_eq!(report.validators[0].state, "killed");
     assert_eq!(report.validators[0].height, 36);
     assert_eq!((report.dropped, report.unanswered), (60, 40));
-    assert_eq!(report.view_changes, 1);
+    assert_eq!(report.view_changes, Some(1));
 }
 
 #[test]
@@ -166,7 +170,8 @@ fn nothing_that_a_liar_says_of_itself_counts() {
     }
     let report = report_with(&samples, ValidatorState::Lying(2.0));
     assert_eq!((report.validators[0].state.as_str(), report.committed_tps), ("lying", 900.0));
-    assert_eq!((report.view_changes, report.cpu_seconds, report.rss_mb_max), (1, 3.0, 46.0));
+    assert_eq!((report.view_changes, report.cpu_seconds), (Some(1), Some(3.0)));
+    assert_eq!(report.rss_mb_max, Some(46.0));
     // Bytes of 4,000 + 4,000 + 3,600 operations, over the 3,600 committed.
     assert_eq!(report.bytes_per_tx, Some(13_198.2));
     assert!(report.timeline.iter().all(|second| second.view_changes <= 1));
@@ -176,7 +181,7 @@ fn nothing_that_a_liar_says_of_itself_counts() {
 fn only_the_window_is_priced() {
     let report = report(&samples());
     // Three validators for four seconds and one for two, a quarter second of CPU each second.
-    assert_eq!(report.cpu_seconds, 3.5);
+    assert_eq!(report.cpu_seconds, Some(3.5));
     assert_eq!(report.client_cpu_seconds, 0.4);
     // Bytes of 2,000 + 4,000 + 4,000 + 3,600 operations, over the 3,600 committed.
     assert_eq!(report.bytes_per_tx, Some(15_473.8));

@@ -1,8 +1,7 @@
 //! Panel of a running bench, as lines of text.
 
-use crate::bench::config::BenchConfig;
 use crate::bench::evidence::{Sample, ValidatorState};
-use crate::bench::load::Shape;
+use crate::load::{LoadConfig, Shape};
 use crate::status::ValidatorStatus;
 use console::{StyledObject, style};
 use quorate_report::results::LatencyMs;
@@ -66,7 +65,8 @@ pub(super) struct State {
     offered: String,
     /// Operations offered per second, unless that depends on the answers.
     rate: Option<u64>,
-    /// Operations that the slowest executed, each second.
+    /// Operations that the slowest executed, each second; those answered where no validator is
+    /// looked at.
     committed: Vec<f64>,
     /// Median latency, each second.
     medians_ms: Vec<f64>,
@@ -89,14 +89,13 @@ struct Member {
 }
 
 impl State {
-    pub(super) fn begin(&mut self, config: &BenchConfig) {
+    pub(super) fn begin(&mut self, title: String, load: &LoadConfig) {
         self.stage = None;
-        self.title =
-            format!("{} validators · {} · {}", config.validators, config.scheme, config.durability);
-        self.offered = config.offered();
-        self.rate = (config.load != Shape::Closed).then_some(config.rate);
-        self.warmup_s = config.warmup_s;
-        self.span_s = config.load_span().as_secs();
+        self.title = title;
+        self.offered = load.offered();
+        self.rate = (load.shape != Shape::Closed).then_some(load.rate);
+        self.warmup_s = load.warmup_s;
+        self.span_s = load.span().as_secs();
     }
 
     pub(super) fn second(&self) -> u64 {
@@ -116,7 +115,10 @@ impl State {
         self.members =
             states.iter().enumerate().map(|(id, f)| member(id, f, before, now)).collect();
         let running = self.members.iter().filter(|member| member.well);
-        self.committed.push(running.filter_map(|member| member.rate).min().unwrap_or(0) as f64);
+        let slowest = running.filter_map(|member| member.rate).min();
+        let answered = now.answered.saturating_sub(before.answered);
+        let rate = if self.members.is_empty() { answered } else { slowest.unwrap_or(0) };
+        self.committed.push(rate as f64);
         self.medians_ms.push(now.lately.p50);
         let changes = view_changes(before, now);
         if changes > 0 {
@@ -130,21 +132,33 @@ impl State {
     pub(super) fn line(&self) -> Option<String> {
         let committed = thousands(*self.committed.last()? as u64);
         Some(format!(
-            "{:>5} s  offered {} · committed {committed}/s · p50 {} ms · p99 {} ms · view {}{}",
+            "{:>5} s  offered {} · {} {committed}/s · p50 {} ms · p99 {} ms{}{}",
             self.second as i64 - self.warmup_s as i64,
             self.offered,
+            self.counted(),
             milliseconds(self.latency.p50),
             milliseconds(self.latency.p99),
-            thousands(self.view),
+            self.views(),
             if self.second <= self.warmup_s { " · warm-up" } else { "" },
         ))
+    }
+
+    /// What the rate is a rate of.
+    fn counted(&self) -> &'static str {
+        if self.members.is_empty() { "answered" } else { "committed" }
+    }
+
+    /// The view, where validators are looked at.
+    fn views(&self) -> String {
+        let view = thousands(self.view);
+        if self.members.is_empty() { String::new() } else { format!(" · view {view}") }
     }
 
     /// The panel, for so many columns and rows.
     pub(super) fn frame(&self, width: usize, height: usize) -> Frame {
         let width = width.min(WIDTH_MAX);
         let stage = self.stage.iter().map(|stage| format!(" {} {stage}", dim("·")));
-        if self.members.is_empty() {
+        if self.committed.is_empty() {
             return Frame { above: stage.collect(), width, ..Frame::default() };
         }
         let above: Vec<String> = std::iter::once(self.head(width)).chain(stage).collect();
@@ -153,7 +167,9 @@ impl State {
         below.push(String::new());
         let events = self.last_events();
         let room = height.saturating_sub(below.len() + 3 + events.len() + 2);
-        below.extend(self.rows(&Columns::fitting(width), room));
+        if !self.members.is_empty() {
+            below.extend(self.rows(&Columns::fitting(width), room));
+        }
         if !events.is_empty() {
             below.push(String::new());
             below.extend(events);
@@ -162,7 +178,7 @@ impl State {
     }
 
     fn head(&self, width: usize) -> String {
-        let left = format!(" quorate bench · {}", self.title);
+        let left = format!(" {}", self.title);
         let right = match self.second as i64 - self.warmup_s as i64 {
             ..=0 => "warm-up ".to_owned(),
             second => format!("{second} s of {} s ", self.span_s - self.warmup_s),
@@ -191,19 +207,23 @@ impl State {
         let shown = if kept_up { shown.green() } else { shown.yellow() };
         let latency = self.latency;
         [
-            format!(" committed {shown}  {}", style(recent(&self.committed)).for_stderr().cyan()),
+            format!(
+                " {:<9} {shown}  {}",
+                self.counted(),
+                style(recent(&self.committed)).for_stderr().cyan()
+            ),
             format!(
                 " median    {:>9} ms    {}",
                 milliseconds(latency.p50),
                 style(recent(&self.medians_ms)).for_stderr().magenta()
             ),
             dim(&format!(
-                " offered {} · p90 {} ms · p99 {} · max {} · view {}",
+                " offered {} · p90 {} ms · p99 {} · max {}{}",
                 self.offered,
                 milliseconds(latency.p90),
                 milliseconds(latency.p99),
                 milliseconds(latency.max),
-                thousands(self.view),
+                self.views(),
             ))
             .to_string(),
         ]

@@ -1,8 +1,9 @@
 //! Committees of real processes on this machine: [`crate::bench`], one run a point.
 
 use super::{Measured, RunError, Runner, Signatures};
-use crate::bench::{self, At, BenchConfig, BenchError, MixPlan, Progress, Target};
+use crate::bench::{self, At, BenchConfig, BenchError, Progress, Target};
 use crate::experiment::{Kept, Setup, metrics};
+use crate::load::{LoadConfig, MixPlan};
 use quorate_report::Report;
 use quorate_report::results::LatencyMs;
 use serde_json::json;
@@ -41,18 +42,10 @@ impl Processes {
             weights: None,
             scheme: setup.scheme,
             members: None,
-            load: setup.load,
-            rate: setup.rate,
-            outstanding: 256,
-            send_to: setup.send_to,
-            tx_bytes: setup.tx_bytes,
-            keys: KEYS,
+            load: load(setup),
             mix: MixPlan::default(),
             reads: 0,
             trace: None,
-            duration_s: setup.duration_s,
-            warmup_s: setup.warmup_s,
-            drain_s: setup.drain_s,
             kills: last.map(kill).collect(),
             restarts: Vec::new(),
             pauses: Vec::new(),
@@ -64,16 +57,30 @@ impl Processes {
             durability: setup.durability,
             retention_bytes: RETENTION_BYTES,
             service: setup.service,
-            sessions: (setup.sessions > 0).then_some(setup.sessions as usize),
-            bundle_delay_ms: setup.bundle_delay_ms,
-            retry_after_ms: 2 * setup.settings.timeout_ms,
-            seed: setup.seed,
             settings: setup.settings.clone(),
             emulation: emulated.then_some(emulation),
             bounds: false,
             directory: None,
             executable: self.executable.clone(),
         }
+    }
+}
+
+fn load(setup: &Setup) -> LoadConfig {
+    LoadConfig {
+        shape: setup.load,
+        rate: setup.rate,
+        outstanding: 256,
+        send_to: setup.send_to,
+        tx_bytes: setup.tx_bytes,
+        keys: KEYS,
+        duration_s: setup.duration_s,
+        warmup_s: setup.warmup_s,
+        drain_s: setup.drain_s,
+        sessions: (setup.sessions > 0).then_some(setup.sessions as usize),
+        bundle_delay_ms: setup.bundle_delay_ms,
+        retry_after_ms: 2 * setup.settings.timeout_ms,
+        seed: setup.seed,
     }
 }
 
@@ -116,9 +123,9 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
     add("committed_tps", Some(report.committed_tps));
     add("bytes_per_tx", report.bytes_per_tx);
     add("bytes_per_validator_s", Some(per_validator / window_s / 1e6));
-    add("cpu_cores", Some(report.cpu_seconds / window_s));
-    add("view_changes", Some(report.view_changes as f64));
-    add("certificate_bytes", Some(report.certificate_bytes as f64));
+    add("cpu_cores", report.cpu_seconds.map(|seconds| seconds / window_s));
+    add("view_changes", report.view_changes.map(|changes| changes as f64));
+    add("certificate_bytes", report.certificate_bytes.map(|bytes| bytes as f64));
     add("goodput_tps", report.goodput_tps);
     for (station, us) in &report.stations_us {
         add(&metrics::of_station(station), Some(*us));

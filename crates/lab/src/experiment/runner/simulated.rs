@@ -2,10 +2,8 @@
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::ServiceKind;
-use crate::bench::SendTo;
-use crate::bench::latencies::Latencies;
-use crate::bench::load::Shape;
 use crate::experiment::{Kept, Setup, metrics};
+use crate::load::{Latencies, SendTo, Shape};
 use quorate_engine::ProtocolKind;
 use quorate_model::{
     Arrivals, Estimate, HostProfile, LatencySample, Load, Percentiles, Prices, Profile, Receivers,

@@ -7,9 +7,9 @@
 //! bounds, readers, the pool's threads. The members share this process and this machine.
 
 use super::{Measured, RunError, Runner, Signatures};
-use crate::bench::load::{Answer, Answers, Content, Load, Operations, Payload, Plan, Target};
-use crate::bench::measure::{OperationResult, Recorder, Schedule};
 use crate::experiment::{Kept, Setup};
+use crate::load::measure::{OperationResult, Recorder, Schedule};
+use crate::load::{Answer, Answers, Content, Load, Operations, Payload, Plan, Target};
 use bytes::{BufMut, Bytes, BytesMut};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
@@ -245,7 +245,7 @@ fn measured(setup: &Setup, recorder: &Recorder) -> Measured {
     let mut details = json!({ "offered": offered, "answered": done });
     if setup.keep_latencies {
         let over_time = recorder.over_time();
-        let kept = Kept::new(&over_time.latency, &over_time.distribution_us);
+        let kept = Kept::new(&over_time.latency, &over_time.histogram.distribution_us());
         details[Kept::NAME] = json!(kept);
     }
     let numbers = numbers.into_iter().map(|(name, number)| (name.to_owned(), number)).collect();

@@ -1,9 +1,9 @@
 //! Kinds of figures, and points that are left out of them.
 
 use super::{FILE, record, refusal};
-use crate::bench::latencies::Latencies;
 use crate::experiment::figure::{self, Figure, lines};
 use crate::experiment::{Experiment, Kept, Record, Setup, page};
+use crate::load::Latencies;
 use serde_json::json;
 use tempfile::TempDir;
 

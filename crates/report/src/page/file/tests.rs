@@ -31,7 +31,7 @@ fn other_formats_are_named_with_what_to_do() {
     old.as_object_mut().expect("an object").remove("format");
     let text = refusal(&old.to_string());
     assert!(text.contains("some.file holds a result of format 1"), "{text}");
-    assert!(text.ends_with("run the bench again"), "{text}");
+    assert!(text.ends_with("measure again"), "{text}");
     old["format"] = json!(999);
     let text = refusal(&old.to_string());
     assert!(

@@ -2,7 +2,7 @@ use super::{Frame, State};
 use crate::bench::evidence::{Sample, ValidatorState};
 use crate::status::ValidatorStatus;
 use console::{measure_text_width, strip_ansi_codes};
-use quorate_report::results::{Counts, LatencyMs};
+use quorate_report::results::LatencyMs;
 use std::time::{Duration, Instant};
 
 const RATE: u64 = 12_345;
@@ -26,7 +26,7 @@ fn sample(start: Instant, second: u64, members: u64) -> Sample {
     Sample {
         second,
         looks: (0..members).map(look).collect(),
-        counted: Counts::default(),
+        answered: 0,
         lately,
         client_cpu_seconds: 0.0,
     }
@@ -35,7 +35,7 @@ fn sample(start: Instant, second: u64, members: u64) -> Sample {
 /// State after six seconds.
 fn state(members: u64) -> State {
     let mut state = State {
-        title: "4 validators · ed25519 · fsync".to_owned(),
+        title: "quorate bench · 4 validators · ed25519 · fsync".to_owned(),
         warmup_s: 2,
         span_s: 22,
         offered: "10,000/s".to_owned(),

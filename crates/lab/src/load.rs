@@ -6,12 +6,21 @@
 //! waiting users get, and slows down with the committee.
 
 mod closed;
+mod config;
+mod ether;
+pub mod latencies;
+pub mod measure;
+mod mix;
 mod open;
+pub mod sessions;
 
-use super::evm::MixPlan;
-use super::measure::{OperationResult, Recorder, Schedule};
 use bytes::{Bytes, BytesMut};
 use closed::ClosedLoop;
+pub use config::{LoadConfig, SendTo, sessions_for};
+pub use ether::{EtherMix, send_ether};
+pub use latencies::Latencies;
+use measure::{OperationResult, Recorder, Schedule};
+pub use mix::MixPlan;
 use open::{Arrivals, Pacer};
 use parking_lot::Mutex;
 use quorate_ledger::evm::mix::Mix;
@@ -132,6 +141,8 @@ pub enum Content {
     },
     /// Signed transactions of the EVM ledger.
     Transactions(MixPlan),
+    /// Transfers of ether between accounts that were funded for the load.
+    Ether,
     /// Transactions that somebody recorded.
     Recorded,
 }
@@ -199,6 +210,18 @@ fn count(mut answers: impl Answers, recorder: &Mutex<Recorder>, stop: &AtomicBoo
     }
 }
 
+/// Maker of transactions, one after the other.
+pub trait Source: fmt::Debug + Send {
+    /// The next transaction, signed and encoded.
+    fn next_transaction(&mut self) -> Bytes;
+}
+
+impl Source for Mix {
+    fn next_transaction(&mut self) -> Bytes {
+        Self::next_transaction(self)
+    }
+}
+
 /// The operations' bytes. Random ones are cheap, one fill for all that leave together; signed ones
 /// are made ahead.
 #[derive(Debug)]
@@ -207,25 +230,31 @@ pub struct Payload {
     content: Content,
     operation_bytes: usize,
     ready: VecDeque<Bytes>,
-    mix: Option<Mix>,
+    source: Option<Box<dyn Source>>,
 }
 
 /// Most transactions that are made ahead: some 500 MB of them.
 const READY_MAX: u64 = 2_000_000;
 
 impl Payload {
-    /// Content for a `plan`. Takes some 40 µs for each transaction that is made ahead.
+    /// Content for a `plan`.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let Plan { content, operation_bytes, seed, .. } = *plan;
-        let random = ChaCha8Rng::seed_from_u64(seed);
-        let (mut ready, mut mix) = (VecDeque::new(), None);
-        if let Content::Transactions(plan_of_mix) = content {
-            let mut started = plan_of_mix.start(seed);
-            ready.extend((0..plan.ready.min(READY_MAX)).map(|_| started.next_transaction()));
-            mix = Some(started);
+        if let Content::Transactions(mix) = content {
+            return Self::made(plan, mix.start(seed));
         }
-        Self { random, content, operation_bytes, ready, mix }
+        let random = ChaCha8Rng::seed_from_u64(seed);
+        Self { random, content, operation_bytes, ready: VecDeque::new(), source: None }
+    }
+
+    /// Transactions that somebody makes. Takes some 40 µs for each that is made ahead.
+    #[must_use]
+    pub fn made(plan: &Plan, mut source: impl Source + 'static) -> Self {
+        let Plan { content, operation_bytes, seed, .. } = *plan;
+        let random = ChaCha8Rng::seed_from_u64(seed);
+        let ready = (0..plan.ready.min(READY_MAX)).map(|_| source.next_transaction()).collect();
+        Self { random, content, operation_bytes, ready, source: Some(Box::new(source)) }
     }
 
     /// These, in their order, and nothing after them.
@@ -233,7 +262,7 @@ impl Payload {
     pub fn recorded(plan: &Plan, operations: &[Bytes]) -> Self {
         let ready = operations.iter().cloned().collect();
         let random = ChaCha8Rng::seed_from_u64(plan.seed);
-        Self { random, content: Content::Recorded, operation_bytes: 0, ready, mix: None }
+        Self { random, content: Content::Recorded, operation_bytes: 0, ready, source: None }
     }
 
     /// The next ones; fewer where no more were recorded.
@@ -241,13 +270,13 @@ impl Payload {
         if self.content == Content::Recorded {
             return self.ready.drain(..count.min(self.ready.len())).collect();
         }
-        if let Some(mix) = &mut self.mix {
-            let next = || self.ready.pop_front().unwrap_or_else(|| mix.next_transaction());
+        if let Some(source) = &mut self.source {
+            let next = || self.ready.pop_front().unwrap_or_else(|| source.next_transaction());
             return std::iter::repeat_with(next).take(count).collect();
         }
         let bytes = match self.content {
             Content::Puts { .. } => self.operation_bytes.saturating_sub(PUT_BYTES),
-            Content::Random | Content::Transactions(_) | Content::Recorded => self.operation_bytes,
+            _ => self.operation_bytes,
         };
         let mut buffer = BytesMut::zeroed(bytes * count);
         self.random.fill_bytes(&mut buffer);
@@ -257,11 +286,11 @@ impl Payload {
 
     fn operation(&mut self, random: Bytes) -> Bytes {
         match self.content {
-            Content::Random | Content::Transactions(_) | Content::Recorded => random,
             Content::Puts { keys } => {
                 let key = format!("{:012x}", self.random.next_u64() % keys);
                 Operation::put(key, random).encode()
             }
+            _ => random,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Open loops: operations leave at their times.
 
 use super::{Payload, Plan, Shape, TICK, Target};
-use crate::bench::measure::{OperationResult, Recorder, Schedule};
+use crate::load::measure::{OperationResult, Recorder, Schedule};
 use parking_lot::Mutex;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

@@ -65,3 +65,31 @@ fn only_those_that_count_are_in_the_distribution() {
     assert_eq!(latencies.over_time().count(0), 3, "over time the warm-up is seen");
     assert_eq!(latencies.over_time().count(20), 2);
 }
+
+#[test]
+fn a_histogram_has_the_percentiles_of_the_one_that_counted() {
+    let mut counted = super::Counted::new(3);
+    for latency_us in (1..=2_000).map(|n| n * n) {
+        counted.add(latency_us, 1);
+    }
+    let kept = counted.kept();
+    for quantile in [0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0] {
+        assert_eq!(kept.quantile_us(quantile), counted.steps.value_at_quantile(quantile));
+    }
+    assert_eq!(kept.total(), 2_000);
+    assert_eq!(kept.sum_us, 2_000 * 2_001 * 4_001 / 6);
+}
+
+#[test]
+fn two_histograms_added_are_one_that_counted_both() {
+    let counted = |latencies: &[u64]| {
+        let mut counted = super::Counted::new(3);
+        latencies.iter().for_each(|us| counted.add(*us, 1));
+        counted.kept()
+    };
+    let (a, b): (Vec<u64>, Vec<u64>) =
+        ((1..900).map(|n| 37 * n).collect(), (1..400).map(|n| n * n).collect());
+    let mut sum = counted(&a);
+    sum.add(&counted(&b));
+    assert_eq!(sum, counted(&[a, b].concat()));
+}

@@ -1,7 +1,7 @@
 //! Closed loops: the next operation leaves when one is answered.
 
 use super::{Answer, Answers, Payload, TICK, Target};
-use crate::bench::measure::{OperationResult, Recorder, Schedule};
+use crate::load::measure::{OperationResult, Recorder, Schedule};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

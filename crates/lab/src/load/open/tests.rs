@@ -1,5 +1,5 @@
 use super::{Arrivals, Plan, Shape};
-use crate::bench::load::Content;
+use crate::load::Content;
 
 fn marks(shape: Shape, rate: u64, seed: u64, end: u64) -> Vec<u64> {
     let content = Content::Random;

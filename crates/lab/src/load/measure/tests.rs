@@ -79,10 +79,10 @@ fn everything_over_time_adds_up() {
     assert_eq!(over_time.answered.iter().sum::<u64>(), 5_000);
     let counted = recorder.offered();
     assert_eq!(counted, 3_000);
-    assert_eq!(over_time.distribution_us.iter().map(|entry| entry.1).sum::<u64>(), counted);
+    assert_eq!(over_time.histogram.total(), counted);
     let intervals = over_time.latency.intervals.len();
     assert_eq!(over_time.offered.len(), intervals);
     let due: Vec<u64> = (0..intervals).map(|index| over_time.latency.count(index)).collect();
     assert!(due.iter().zip(&over_time.offered).all(|(a, b)| a == b), "{due:?}");
-    assert!(over_time.distribution_us.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    assert!(over_time.histogram.counts_us.windows(2).all(|pair| pair[0].0 < pair[1].0));
 }

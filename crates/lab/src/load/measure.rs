@@ -5,10 +5,9 @@
 //! sending: otherwise a stall would hide the very operations that it delayed. In a closed loop an
 //! operation is due when the one before it is answered.
 
-use super::latencies::{self, Latencies, summarise};
-use hdrhistogram::Histogram;
+use super::latencies::{Counted, Latencies};
 use quorate_report::results::latency_grid::INTERVAL_MS;
-use quorate_report::results::{Counts, LatencyGrid, LatencyMs};
+use quorate_report::results::{Counts, Histogram, LatencyGrid, LatencyMs, Rates};
 use std::time::{Duration, Instant};
 
 /// Beginning of the load, and the part of it that counts.
@@ -68,7 +67,7 @@ pub enum OperationResult {
 pub struct Recorder {
     schedule: Schedule,
     latencies: Latencies,
-    lately_us: Histogram<u64>,
+    lately: Counted,
     offered: Vec<u64>,
     answered: Vec<u64>,
     /// Operations offered that count, those that do not, and whether there will be more.
@@ -88,7 +87,7 @@ impl Recorder {
         Self {
             schedule,
             latencies: Latencies::new(schedule.first_counted()..schedule.end()),
-            lately_us: latencies::histogram(2),
+            lately: Counted::new(2),
             offered: Vec::new(),
             answered: Vec::new(),
             offered_counted: 0,
@@ -128,7 +127,7 @@ impl Recorder {
                 tally.refused += u64::from(refused);
                 let done = self.schedule.mark(at);
                 let latency_us = done.saturating_sub(mark);
-                self.lately_us.saturating_record(latency_us);
+                self.lately.add(latency_us, 1);
                 self.latencies.add(mark, latency_us, 1);
                 count(&mut self.answered, done);
             }
@@ -146,7 +145,7 @@ impl Recorder {
             offered,
             answered: self.answered.clone(),
             latency: self.latencies.over_time().clone(),
-            distribution_us: self.latencies.distribution_us(),
+            histogram: self.latencies.histogram(),
         }
     }
 
@@ -164,8 +163,8 @@ impl Recorder {
 
     /// The latency of what was done since this was last asked.
     pub fn lately(&mut self) -> LatencyMs {
-        let summary = summarise(&self.lately_us);
-        self.lately_us.reset();
+        let summary = self.lately.kept().summary();
+        self.lately.reset();
         summary
     }
 
@@ -173,6 +172,12 @@ impl Recorder {
     #[must_use]
     pub fn offered(&self) -> u64 {
         self.offered_counted
+    }
+
+    /// Operations answered so far, the warm-up included.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.counted.done + self.warmup.done
     }
 
     /// Returns `true` if everything was offered and is settled.
@@ -192,8 +197,23 @@ pub struct OverTime {
     pub answered: Vec<u64>,
     /// Latency of the operations due in each interval.
     pub latency: LatencyGrid,
-    /// Latency of the operations that count: values in µs, ascending, and how many had them.
-    pub distribution_us: Vec<(u64, u64)>,
+    /// Latency of the operations that count.
+    pub histogram: Histogram,
+}
+
+impl OverTime {
+    /// Offered and answered operations a second.
+    #[must_use]
+    pub fn rates(&self) -> Rates {
+        let per_second = |counts: &[u64]| {
+            counts.iter().map(|&count| (count * 1_000 / INTERVAL_MS) as f64).collect()
+        };
+        Rates {
+            interval_ms: INTERVAL_MS,
+            offered_tps: per_second(&self.offered),
+            answered_tps: per_second(&self.answered),
+        }
+    }
 }
 
 /// Counts one more in the interval of a mark.

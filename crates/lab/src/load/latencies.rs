@@ -3,8 +3,7 @@
 //!
 //! Real and simulated committees fill the same [`Latencies`], so that their figures mean the same.
 
-use hdrhistogram::Histogram;
-use quorate_report::results::{LatencyGrid, LatencyMs};
+use quorate_report::results::{Histogram, LatencyGrid, LatencyMs};
 use std::ops::Range;
 
 /// Longest latency told apart: ten minutes.
@@ -15,7 +14,7 @@ const LATENCY_US_MAX: u64 = 600_000_000;
 pub struct Latencies {
     /// Moments at which operations are due that count, in microseconds since the load began.
     counted_us: Range<u64>,
-    histogram: Histogram<u64>,
+    counted: Counted,
     grid: LatencyGrid,
     /// Those that were answered in that time, whenever they were due, and when the first of them
     /// was.
@@ -28,15 +27,15 @@ impl Latencies {
     /// began. It ends with the load.
     #[must_use]
     pub fn new(counted_us: Range<u64>) -> Self {
-        let (histogram, grid) = (histogram(3), LatencyGrid::default());
-        Self { first_answer_us: counted_us.end, counted_us, histogram, grid, in_time: 0 }
+        let (counted, grid) = (Counted::new(3), LatencyGrid::default());
+        Self { first_answer_us: counted_us.end, counted_us, counted, grid, in_time: 0 }
     }
 
     /// So many operations were due then and took so long.
     pub fn add(&mut self, due_us: u64, latency_us: u64, count: u32) {
         self.grid.record(due_us / 1_000, latency_us, count);
         if due_us >= self.counted_us.start {
-            self.histogram.saturating_record_n(latency_us, u64::from(count));
+            self.counted.add(latency_us, u64::from(count));
         }
         let answered_us = due_us.saturating_add(latency_us);
         if self.counted_us.contains(&answered_us) {
@@ -67,55 +66,57 @@ impl Latencies {
         &self.grid
     }
 
+    /// Latencies of the operations that count, in full.
+    #[must_use]
+    pub fn histogram(&self) -> Histogram {
+        self.counted.kept()
+    }
+
     /// Those that count, in short.
     #[must_use]
     pub fn summary(&self) -> LatencyMs {
-        summarise(&self.histogram)
+        self.histogram().summary()
     }
 
     /// Those that count: the distinct latencies in µs, ascending, each with how many had it. Those
     /// within one per cent of each other are counted as the largest of them.
     #[must_use]
     pub fn distribution_us(&self) -> Vec<(u64, u64)> {
-        let mut distinct: Vec<(u64, u64)> = Vec::new();
-        let mut least = 0.0;
-        for found in self.histogram.iter_recorded() {
-            let (value, count) = (found.value_iterated_to(), found.count_at_value());
-            match distinct.last_mut() {
-                Some(last) if value as f64 <= least * DISTRIBUTION_RATIO => {
-                    *last = (value, last.1 + count);
-                }
-                _ => {
-                    least = value as f64;
-                    distinct.push((value, count));
-                }
-            }
-        }
-        distinct
+        self.histogram().distribution_us()
     }
 }
 
-/// Values closer together than this are one in a distribution: nothing drawn shows less.
-const DISTRIBUTION_RATIO: f64 = 1.01;
-
-/// A histogram of microseconds, to so many digits.
-pub(super) fn histogram(digits: u8) -> Histogram<u64> {
-    let made = Histogram::new_with_bounds(1, LATENCY_US_MAX, digits);
-    made.expect("constants within their ranges")
+/// Latencies as they are counted.
+#[derive(Debug)]
+pub(super) struct Counted {
+    steps: hdrhistogram::Histogram<u64>,
+    sum_us: u64,
 }
 
-/// A histogram of microseconds in short.
-pub(super) fn summarise(histogram: &Histogram<u64>) -> LatencyMs {
-    if histogram.is_empty() {
-        return LatencyMs::default();
+impl Counted {
+    /// None yet, to be told apart to so many digits.
+    pub(super) fn new(digits: u8) -> Self {
+        let made = hdrhistogram::Histogram::new_with_bounds(1, LATENCY_US_MAX, digits);
+        Self { steps: made.expect("constants within their ranges"), sum_us: 0 }
     }
-    let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
-    LatencyMs {
-        mean: (histogram.mean() / 10.0).round() / 100.0,
-        p50: at(0.5),
-        p90: at(0.9),
-        p99: at(0.99),
-        max: histogram.max() as f64 / 1_000.0,
+
+    pub(super) fn add(&mut self, latency_us: u64, count: u64) {
+        let latency_us = latency_us.min(LATENCY_US_MAX);
+        self.steps.saturating_record_n(latency_us, count);
+        self.sum_us += latency_us * count;
+    }
+
+    /// What was counted so far.
+    pub(super) fn kept(&self) -> Histogram {
+        let recorded = self.steps.iter_recorded();
+        let counts = recorded.map(|found| (found.value_iterated_to(), found.count_at_value()));
+        Histogram { counts_us: counts.collect(), sum_us: self.sum_us }
+    }
+
+    /// Begins anew.
+    pub(super) fn reset(&mut self) {
+        self.steps.reset();
+        self.sum_us = 0;
     }
 }
 

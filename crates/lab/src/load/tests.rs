@@ -1,5 +1,5 @@
 use super::{Answer, Answers, Content, Load, Operations, Payload, Plan, Shape, Target};
-use crate::bench::measure::{OperationResult, Recorder, Schedule};
+use crate::load::measure::{OperationResult, Recorder, Schedule};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;

@@ -1,0 +1,315 @@
+//! Several loads on one network as one result.
+//!
+//! Each load was measured by its own host, with that host's clock. Joined are counts and
+//! histograms, exactly: a percentile of the sum is that of all operations together, and never made
+//! from percentiles. Rates are added over the time that all windows have in common, interval by
+//! interval; a load that began between two intervals is moved by half of one at most. What one
+//! load's host cannot know of the others' (figures of validators, goodput) is left out.
+
+use crate::Report;
+use crate::results::latency_grid::INTERVAL_MS;
+use crate::results::{
+    Beside, Committed, CommittedBy, Counts, FORMAT, Histogram, LatencyGrid, LoadOrigin,
+    Measurement, MergedLoad, MergedLoads, Rates,
+};
+use crate::text::utc;
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime};
+
+/// Reason for which results are not joined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// There is nothing to join.
+    #[error("there is no result to merge")]
+    Nothing,
+    /// It was measured by something else.
+    #[error(
+        "the result of {started} is {what}: --merge joins results of `quorate load`, each of one load"
+    )]
+    NotALoad {
+        /// Beginning of the measurement.
+        started: String,
+        /// Kind of measurement, in words.
+        what: &'static str,
+    },
+    /// Its histogram is missing.
+    #[error("the result of {0} has no histogram of its latencies: measure it again")]
+    NoHistogram(String),
+    /// Two loads had not the same in front of them.
+    #[error("the {one} and the {other} are of different {what}: {here} and {there}")]
+    Different {
+        /// Part in which they differ.
+        what: &'static str,
+        /// Name of a load.
+        one: String,
+        /// Name of the other.
+        other: String,
+        /// What the first one has.
+        here: String,
+        /// What the other one has.
+        there: String,
+    },
+    /// Two loads had one seed, or are one.
+    #[error(
+        "the {one} and the {other} have the same seed {seed}: they are one result, or offered the \
+         same operations at the same moments. Give each load a --share or a --seed of its own"
+    )]
+    SameSeed {
+        /// Name of a load.
+        one: String,
+        /// Name of the other.
+        other: String,
+        /// Seed that both of them have.
+        seed: u64,
+    },
+    /// Their windows have nothing in common.
+    #[error(
+        "the windows of the loads have no time in common: the {early} ended {apart_s} s before the \
+         {late} began. Begin them together, with --start-at"
+    )]
+    Apart {
+        /// Name of the load whose window ended first.
+        early: String,
+        /// Name of the load whose window began last.
+        late: String,
+        /// Seconds from that end to that beginning.
+        apart_s: u64,
+    },
+}
+
+/// A load's result with what is needed of it.
+struct Load<'a> {
+    report: &'a Report,
+    origin: &'a LoadOrigin,
+    histogram: &'a Histogram,
+}
+
+/// Part of the time of all loads that they have in common, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug)]
+struct Common {
+    /// Beginning of the last load.
+    axis: u64,
+    /// Beginning of the last window.
+    from: u64,
+    /// End of the first window.
+    until: u64,
+}
+
+/// Joins results of `quorate load`, in any order. One alone is itself.
+///
+/// # Errors
+/// [`MergeError`].
+pub fn merge(reports: &[Report]) -> Result<Report, MergeError> {
+    let mut loads = reports.iter().map(Load::of).collect::<Result<Vec<_>, _>>()?;
+    loads.sort_by(|a, b| order(a.origin).cmp(&order(b.origin)));
+    for pair in loads.windows(2) {
+        same(pair[0].origin, pair[1].origin)?;
+    }
+    let mut by_seed: Vec<&LoadOrigin> = loads.iter().map(|load| load.origin).collect();
+    by_seed.sort_by_key(|origin| origin.seed);
+    for pair in by_seed.windows(2).filter(|pair| pair[0].seed == pair[1].seed) {
+        let (one, other) = (pair[0].name(), pair[1].name());
+        return Err(MergeError::SameSeed { one, other, seed: pair[0].seed });
+    }
+    match &loads[..] {
+        [] => Err(MergeError::Nothing),
+        [one] => Ok(one.report.clone()),
+        several => join(several),
+    }
+}
+
+fn order(origin: &LoadOrigin) -> (Option<crate::results::Share>, &str, u64) {
+    (origin.share, &origin.host, origin.seed)
+}
+
+/// Checks that two loads had the same in front of them.
+fn same(one: &LoadOrigin, other: &LoadOrigin) -> Result<(), MergeError> {
+    let epochs = |origin: &LoadOrigin| format!("{} to {}", origin.epochs.0, origin.epochs.1);
+    let parts = [
+        ("networks", one.network.clone(), other.network.clone()),
+        ("services", one.service.clone(), other.service.clone()),
+        ("epochs", epochs(one), epochs(other)),
+    ];
+    let differing = parts.into_iter().find(|(_, here, there)| here != there);
+    differing.map_or(Ok(()), |(what, here, there)| {
+        let (one, other) = (one.name(), other.name());
+        Err(MergeError::Different { what, one, other, here, there })
+    })
+}
+
+impl<'a> Load<'a> {
+    fn of(report: &'a Report) -> Result<Self, MergeError> {
+        let started = || report.started.clone();
+        let what = match &report.measurement {
+            Measurement::Load(origin) => {
+                let histogram = report.latency_histogram.as_ref();
+                let histogram = histogram.ok_or_else(|| MergeError::NoHistogram(started()))?;
+                return Ok(Self { report, origin, histogram });
+            }
+            Measurement::Bench => "a bench's, whose committee is its own",
+            Measurement::Merged(_) => "of several loads that were joined",
+        };
+        Err(MergeError::NotALoad { started: started(), what })
+    }
+
+    /// The measured window, in milliseconds since 1970.
+    fn window_ms(&self) -> (u64, u64) {
+        let ms = |seconds: f64| (1_000.0 * seconds).round() as u64;
+        let from = self.origin.started_ms + ms(self.report.warmup_s());
+        (from, from + ms(self.report.duration_s()))
+    }
+
+    /// Number of its intervals before `axis`.
+    fn before(&self, axis: u64) -> usize {
+        let before_ms = axis.saturating_sub(self.origin.started_ms);
+        ((before_ms + INTERVAL_MS / 2) / INTERVAL_MS) as usize
+    }
+
+    fn row(&self) -> MergedLoad {
+        let report = self.report;
+        MergedLoad {
+            origin: self.origin.clone(),
+            warmup_s: report.warmup_s(),
+            duration_s: report.duration_s(),
+            offered_tps: report.offered_tps,
+            answered_tps: report.load.answered_over(report.warmup_s(), report.duration_s()),
+            answered: report.answered,
+            lost: report.dropped + report.unanswered,
+            latency_ms: report.latency_ms,
+        }
+    }
+}
+
+/// The time that all windows have in common.
+fn common(loads: &[Load<'_>]) -> Result<Common, MergeError> {
+    let late = loads.iter().max_by_key(|load| load.window_ms().0).ok_or(MergeError::Nothing)?;
+    let early = loads.iter().min_by_key(|load| load.window_ms().1).ok_or(MergeError::Nothing)?;
+    let (from, until) = (late.window_ms().0, early.window_ms().1);
+    if until < from + INTERVAL_MS {
+        let apart_s = from.saturating_sub(until).div_ceil(1_000);
+        let (early, late) = (early.origin.name(), late.origin.name());
+        return Err(MergeError::Apart { early, late, apart_s });
+    }
+    let axis = loads.iter().map(|load| load.origin.started_ms).max().unwrap_or(from);
+    Ok(Common { axis, from, until })
+}
+
+fn join(loads: &[Load<'_>]) -> Result<Report, MergeError> {
+    let common = common(loads)?;
+    let (warmup_ms, window_ms) = (common.from - common.axis, common.until - common.from);
+    let (warmup_s, duration_s) = (warmup_ms as f64 / 1_000.0, window_ms as f64 / 1_000.0);
+    let sum = |value: fn(&Report) -> u64| loads.iter().map(|load| value(load.report)).sum();
+    let rates = rates(loads, common);
+    let mut histogram = Histogram::default();
+    loads.iter().for_each(|load| histogram.add(load.histogram));
+    Ok(Report {
+        format: FORMAT,
+        started: utc(SystemTime::UNIX_EPOCH + Duration::from_millis(common.axis)),
+        command: String::new(),
+        measurement: Measurement::Merged(merged(loads, common)),
+        committed_by: CommittedBy::Answers,
+        offered_tps: rates.offered_over(warmup_s, duration_s),
+        committed_tps: rates.answered_over(warmup_s, duration_s),
+        goodput_tps: None,
+        stations_us: std::collections::BTreeMap::new(),
+        latency_ms: histogram.summary(),
+        bytes_per_tx: None,
+        cpu_seconds: None,
+        client_cpu_seconds: tenths(loads.iter().map(|load| load.report.client_cpu_seconds).sum()),
+        rss_mb_max: None,
+        disk_mb: None,
+        view_changes: None,
+        fast_decisions: None,
+        slow_decisions: None,
+        certificate_bytes: None,
+        answered: sum(|report| report.answered),
+        refused: sum(|report| report.refused),
+        dropped: sum(|report| report.dropped),
+        unanswered: sum(|report| report.unanswered),
+        warmup: Counts {
+            done: sum(|report| report.warmup.done),
+            refused: sum(|report| report.warmup.refused),
+            dropped: sum(|report| report.warmup.dropped),
+        },
+        validators: Vec::new(),
+        events: Vec::new(),
+        timeline: Vec::new(),
+        load: rates,
+        committed: Committed::default(),
+        latency_over_time: grid(loads, common),
+        latency_distribution_us: histogram.distribution_us(),
+        latency_histogram: Some(histogram),
+        beside: Beside::default(),
+        config: config(loads, warmup_s, duration_s),
+    })
+}
+
+fn merged(loads: &[Load<'_>], common: Common) -> MergedLoads {
+    let first = loads.iter().map(|load| load.window_ms().0).min().unwrap_or(common.from);
+    let last = loads.iter().map(|load| load.window_ms().1).max().unwrap_or(common.until);
+    MergedLoads {
+        loads: loads.iter().map(Load::row).collect(),
+        window_from_ms: common.from,
+        window_ms: common.until - common.from,
+        windows_ms: last - first,
+    }
+}
+
+/// Number of intervals from the beginning of the last load to the end of the common window.
+fn intervals(common: Common) -> usize {
+    (common.until - common.axis).div_ceil(INTERVAL_MS) as usize
+}
+
+fn rates(loads: &[Load<'_>], common: Common) -> Rates {
+    let sum = |series: fn(&Rates) -> &[f64]| {
+        let at = |index: usize| {
+            let one = |load: &Load<'_>| {
+                series(&load.report.load).get(load.before(common.axis) + index).copied()
+            };
+            loads.iter().filter_map(one).sum()
+        };
+        (0..intervals(common)).map(at).collect()
+    };
+    Rates {
+        interval_ms: INTERVAL_MS,
+        offered_tps: sum(|rates| &rates.offered_tps),
+        answered_tps: sum(|rates| &rates.answered_tps),
+    }
+}
+
+fn grid(loads: &[Load<'_>], common: Common) -> LatencyGrid {
+    let mut sum = LatencyGrid::default();
+    for load in loads {
+        sum.add(&load.report.latency_over_time, load.before(common.axis), intervals(common));
+    }
+    sum
+}
+
+/// Settings that all loads have alike; of a rate the sum, where all have one.
+fn config(loads: &[Load<'_>], warmup_s: f64, duration_s: f64) -> Value {
+    let configs: Vec<_> = loads.iter().filter_map(|load| load.report.config.as_object()).collect();
+    let everywhere =
+        |name: &String, value: &Value| configs.iter().all(|config| config.get(name) == Some(value));
+    let mut common = serde_json::Map::new();
+    for (name, value) in configs.first().into_iter().flat_map(|config| config.iter()) {
+        if everywhere(name, value) {
+            common.insert(name.clone(), value.clone());
+        }
+    }
+    let each: Option<Vec<u64>> =
+        configs.iter().map(|config| config.get("rate")?.as_u64()).collect();
+    if let Some(rates) = each {
+        common.insert("rate".to_owned(), json!(rates.iter().sum::<u64>()));
+    }
+    common.insert("loads".to_owned(), json!(loads.len()));
+    common.insert("warmup_s".to_owned(), json!(warmup_s));
+    common.insert("duration_s".to_owned(), json!(duration_s));
+    Value::Object(common)
+}
+
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests;
