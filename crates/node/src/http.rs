@@ -1,9 +1,11 @@
 //! The operator's view: `/status` (JSON), `/metrics` (Prometheus), `/healthz` (its threads run) and
-//! `/readyz` (it is of use), over plain HTTP, or TLS where the configuration says so.
+//! `/readyz` (it is of use), and the [dashboard] with its `/events`, over plain HTTP, or TLS where the
+//! configuration says so.
 //!
 //! There is no authentication: the default address is on the loopback interface.
 
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
+use crate::dashboard::{self, Feed};
 use crate::health::{Health, MemberContact, MemberStatus};
 use crate::http_server::{self, DoorRules};
 use crate::log::{Backlog, LogQueue};
@@ -19,7 +21,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use quorate_engine::{GivenUp, Status, WitnessState};
 use quorate_storage::{Room, RoomFigures, RoomLevel};
-use quorate_types::{Height, ReplicaId, Versions};
+use quorate_types::{Committee, Height, ReplicaId, Versions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,6 +37,8 @@ pub struct Shown {
     pub status: ShownStatus,
     /// Counters and gauges of the validator.
     pub metrics: Arc<Metrics>,
+    /// Members, with their weights and addresses.
+    pub committee: Arc<Committee>,
     /// Connections to members and clients.
     pub network: Arc<Network>,
     /// The validator's own weight in the committee.
@@ -55,6 +59,8 @@ pub struct Shown {
     pub healthy: Arc<AtomicBool>,
     /// The last judgement of whether it is of use.
     pub health: Arc<ArcSwap<Health>>,
+    /// Events of the dashboard.
+    pub feed: Arc<Feed>,
 }
 
 /// The queues between a validator's threads.
@@ -75,7 +81,7 @@ impl Queues {
     }
 
     /// Number of events and frames that wait, by queue.
-    fn waiting(&self) -> Vec<(&'static str, usize)> {
+    pub(crate) fn waiting(&self) -> Vec<(&'static str, usize)> {
         self.events.waiting().into_iter().chain(self.checks.waiting()).collect()
     }
 }
@@ -174,6 +180,8 @@ pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits, 
     let cut = shown.metrics.cut_counter("too-many-status");
     let acceptor = Acceptor::new(socket, ConnectionLimiter::new(limits, cut), limits.total);
     let pages = Router::new()
+        .merge(dashboard::files())
+        .route("/events", get(dashboard::events))
         .route("/status", get(status))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
@@ -233,8 +241,10 @@ impl Shown {
         let members = (0..).map(ReplicaId).zip(status.contributions.members());
         let status = members.map(|(id, counted)| MemberStatus {
             id,
+            weight: self.committee.weight(id),
             votes: counted.votes,
             certificates,
+            absences: status.contributions.absences(id),
             turns: counted.turns,
             turns_failed: counted.turns_failed,
             contact: contact(id),

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `proofs`, `log`,
-//! `read`, `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`),
-//! which looks and probes once a second, and `room`, which looks after the disk.
+//! `read`, `execute`, `snapshots`, `room`. All block when idle but three: the observer (`observer`),
+//! which looks and probes once a second, the `dashboard`, which does so for its page, and `room`,
+//! which looks after the disk.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and releases what waited for it, then execution makes the state durable, then the network ends.
@@ -25,6 +26,7 @@ mod workers;
 
 use crate::config::{LogFormat, LogLevel, LogSettings};
 use crate::connections::ConnectionLimits;
+use crate::dashboard;
 use crate::descriptors::{Demand, Descriptors, limit};
 use crate::device::GuardedJournal;
 use crate::evidence::EvidenceFolder;
@@ -455,6 +457,7 @@ impl Validator {
         let Shown { network, status, health, .. } = self.shown.clone();
         let runtime = self.runtime.as_ref().expect("present until the end");
         runtime.spawn(observer.run(network, status, health));
+        runtime.spawn(dashboard::watch(self.shown.clone()));
     }
 
     /// Tells whether the state that this epoch began with is here.
