@@ -124,6 +124,8 @@ pub struct Validator {
     id: ReplicaId,
     address: SocketAddr,
     http_address: SocketAddr,
+    /// True where that door speaks TLS.
+    http_tls: bool,
     shown: Shown,
     shares: Descriptors,
     stopping: Arc<AtomicBool>,
@@ -211,6 +213,7 @@ impl Validator {
             id: origin.id,
             address,
             http_address,
+            http_tls: origin.status_rules.tls.is_some(),
             shown,
             succession,
             shares,
@@ -262,6 +265,13 @@ impl Validator {
     #[must_use]
     pub fn http_address(&self) -> SocketAddr {
         self.http_address
+    }
+
+    /// URL of its dashboard, by the address that it listens on.
+    #[must_use]
+    pub fn dashboard(&self) -> String {
+        let scheme = if self.http_tls { "https" } else { "http" };
+        format!("{scheme}://{}/", self.http_address)
     }
 
     /// State that it shows on `/status` and `/metrics`.

@@ -740,6 +740,19 @@ async function everySecond() {
   busy = false;
 }
 
+const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
+
+/** Links to the dashboard of the validator beside this server, where this browser can reach it by the address that it listens on. */
+async function linkDashboard() {
+  const { dashboard } = await ask("quorate_committee");
+  const url = new URL(dashboard);
+  if (LOOPBACK.test(url.hostname) && !LOOPBACK.test(location.hostname)) return;
+  if (["0.0.0.0", "[::]"].includes(url.hostname)) url.hostname = location.hostname;
+  const anchor = document.getElementById("dashboard");
+  anchor.href = url;
+  anchor.hidden = false;
+}
+
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();
   const query = document.getElementById("query");
@@ -772,3 +785,4 @@ addEventListener("hashchange", () => {
 document.addEventListener("visibilitychange", everySecond);
 setInterval(everySecond, 1000);
 route();
+linkDashboard().catch(() => {}); // Without an answer there is no link; the page says that there is no answer.

@@ -5,7 +5,8 @@ import { el, say } from "./base.js";
 const SPAN = 600_000; // Milliseconds that a chart shows.
 const GAP = 3_500; // Points further apart are not joined: nothing is known of what is between.
 const HEIGHT = 128;
-const LEFT = 46; // Room for the numbers of the vertical axis.
+const LEFT = 46; // Least room for the numbers of the vertical axis.
+const DIGIT = 6.3; // Width of one of their digits.
 const BOTTOM = 18;
 const TOP = 6;
 const RIGHT = 6;
@@ -81,9 +82,11 @@ function chart(title, { series, show, axis = show, base = 10, least = 1, floats 
   const heading = el("h3", {}, title, unit ? el("small", {}, ` ${unit}`) : "");
   const node = el("figure", { class: "chart", tabindex: "0", role: "group", "aria-label": title }, el("figcaption", {}, heading, el("span", { class: "legends" }, legends.map((each) => each.node))), picture);
 
+  let left = LEFT;
+
   const moment = ({ clientX }) => {
-    const { left, width } = picture.getBoundingClientRect();
-    const part = (clientX - left - LEFT) / (width - LEFT - RIGHT);
+    const { left: edge, width } = picture.getBoundingClientRect();
+    const part = (clientX - edge - left) / (width - left - RIGHT);
     return part >= 0 && part <= 1 ? shared.end - SPAN * (1 - part) : null;
   };
   node.addEventListener("pointermove", (event) => shared.point(moment(event)));
@@ -110,6 +113,12 @@ function chart(title, { series, show, axis = show, base = 10, least = 1, floats 
     if (low > high) [low, high] = [0, least];
     if (floats && high - low < least) high = low + least;
     return ticksOf(low, high, base);
+  }
+
+  /** Short numbers, or whole ones where those would not tell ticks apart. */
+  function numbersOf(ticks) {
+    const short = ticks.map((tick) => axis(tick));
+    return new Set(short).size === short.length ? short : ticks.map((tick) => show(tick));
   }
 
   function lines({ of, kind }, points, x, y, ground) {
@@ -144,11 +153,13 @@ function chart(title, { series, show, axis = show, base = 10, least = 1, floats 
     const ground = HEIGHT - BOTTOM;
     const ticks = axisOf(points);
     const [low, high] = [ticks[0], ticks.at(-1)];
-    const x = (at) => LEFT + ((at - shared.end + SPAN) / SPAN) * (width - LEFT - RIGHT);
+    const numbers = numbersOf(ticks);
+    left = Math.max(LEFT, 8 + DIGIT * Math.max(...numbers.map((text) => text.length)));
+    const x = (at) => left + ((at - shared.end + SPAN) / SPAN) * (width - left - RIGHT);
     const y = (value) => ground - ((value - low) / (high - low)) * (ground - TOP);
-    const grid = ticks.map((tick) => [
-      svg("line", { class: tick === low ? "ground" : "rule", x1: LEFT, x2: width - RIGHT, y1: y(tick), y2: y(tick) }),
-      svg("text", { x: LEFT - 6, y: y(tick) + 3.5, "text-anchor": "end" }, axis(tick)),
+    const grid = ticks.map((tick, at) => [
+      svg("line", { class: tick === low ? "ground" : "rule", x1: left, x2: width - RIGHT, y1: y(tick), y2: y(tick) }),
+      svg("text", { x: left - 6, y: y(tick) + 3.5, "text-anchor": "end" }, numbers[at]),
     ]);
     const times = TIMES.map(([ago, anchor, text]) => svg("text", { x: x(shared.end - ago), y: HEIGHT - 4, "text-anchor": anchor }, text));
     const cursor = shared.cursor === null ? [] : [svg("line", { class: "cursor", x1: x(shared.cursor), x2: x(shared.cursor), y1: TOP, y2: ground })];

@@ -74,9 +74,9 @@ async function connect() {
     connection.reason = failure instanceof Refused ? failure.message : "";
   }
   connection.lostAt ??= Date.now();
-  if (connection.attempt > 0) showConnection();
   wait ??= RETRY[Math.min(connection.attempt, RETRY.length - 1)];
   connection.attempt += 1;
+  showConnection();
   setTimeout(connect, wait);
 }
 
@@ -90,7 +90,9 @@ function heard(events) {
 
 function showConnection() {
   const silence = Date.now() - connection.heardAt;
-  const lost = connection.lostAt ?? (silence > LATE ? connection.heardAt : null);
+  const { attempt, lostAt } = connection;
+  const isLost = silence > LATE || (lostAt !== null && attempt > 1); // A stream that ended in time is taken up again at once.
+  const lost = isLost ? (lostAt ?? connection.heardAt) : null;
   const live = byId("live");
   live.dataset.state = lost === null ? (known ? "good" : "wait") : "bad";
   say(live, lost === null ? (known ? "live" : "connecting") : "not connected");
@@ -98,7 +100,7 @@ function showConnection() {
   say(byId("trouble"), since);
   byId("trouble").hidden = lost === null;
   main.classList.toggle("old", lost !== null);
-  if (connection.lostAt === null && silence > DEAF) connection.stop();
+  if (lostAt === null && silence > DEAF) connection.stop();
 }
 
 /** A validator may want a token, as for /status; it is kept until the tab closes. */
