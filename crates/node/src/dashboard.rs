@@ -31,10 +31,11 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A look that takes this long, as on a disk that hangs, is waited for with a sign of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-const FILES: [PageFile; 4] = [
+const FILES: [PageFile; 5] = [
     PageFile::html("/", include_str!("pages/dashboard.html")),
     PageFile::css("/dashboard.css", include_str!("pages/dashboard.css")),
     PageFile::script("/dashboard.js", include_str!("pages/dashboard.js")),
+    PageFile::script("/panels.js", include_str!("pages/panels.js")),
     PageFile::script("/charts.js", include_str!("pages/charts.js")),
 ];
 

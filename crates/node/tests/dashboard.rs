@@ -66,6 +66,7 @@ fn its_files_are_served_and_run_nothing_of_others() {
         ("/dashboard.css", "text/css"),
         ("/base.js", "text/javascript"),
         ("/charts.js", "text/javascript"),
+        ("/panels.js", "text/javascript"),
         ("/dashboard.js", "text/javascript"),
     ] {
         let mut stream = TcpStream::connect(address).unwrap();

@@ -42,7 +42,7 @@ fn there_are_no_rates_before_the_replica_shows_its_state() {
 fn figures_go_by_the_names_that_the_page_reads() {
     let both = [0, 1].map(|second| reading(Instant::now() + Duration::from_secs(second), status()));
     let columns = Point::between(&both[0], &both[1], 0).expect("both show a state").columns();
-    let script = include_str!("../pages/dashboard.js");
+    let script = include_str!("../pages/panels.js");
     for name in ["operations_s", "heights_s", "given_up_s", "heard_weight", "log_syncs_s", "rss_mb"]
     {
         assert!(columns.contains_key(name) && script.contains(name), "{name}");
