@@ -60,9 +60,9 @@ impl LatencyCounts {
         Self { counts, sum_us: self.sum_us.saturating_sub(earlier.sum_us) }
     }
 
-    /// Seconds that this part of the times, between 0 and 1, does not exceed; `None` while there are
-    /// none. Times are taken to be spread evenly over their bucket, and those of the last one to be
-    /// its lower bound.
+    /// Seconds that this part of the times, between 0 and 1, does not exceed; `None` while there
+    /// are none. Times are taken to be spread evenly over their bucket, and those of the last one
+    /// to be its lower bound.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<f64> {
         let (mut left, mut lower, mut found) = (part * self.count() as f64, 0.0, None);

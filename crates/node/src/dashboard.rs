@@ -13,8 +13,8 @@ mod point;
 pub(crate) use feed::Feed;
 
 use crate::clock::unix_ms;
-use crate::http::Shown;
 use crate::pages::{self, PageFile};
+use crate::shown::Shown;
 use alerts::Recent;
 use axum::Router;
 use axum::extract::State;

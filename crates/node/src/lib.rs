@@ -47,6 +47,7 @@ pub mod reading;
 pub mod reload;
 pub mod rescue;
 mod room;
+pub mod shown;
 mod shutdown;
 pub mod slots;
 pub mod testnet;

@@ -12,9 +12,9 @@ use axum::routing::get;
 pub struct PageFile {
     /// Path at which it is served.
     pub path: &'static str,
-    /// Its media type.
+    /// Media type, with the charset.
     pub kind: &'static str,
-    /// Its content.
+    /// Text of it, which is in this program.
     pub content: &'static str,
 }
 
@@ -38,19 +38,19 @@ pub const HEADERS: [(&str, &str); 4] = [
 ];
 
 impl PageFile {
-    /// The page itself.
+    /// Page that a browser opens, in UTF-8.
     #[must_use]
     pub const fn html(path: &'static str, content: &'static str) -> Self {
         Self { path, kind: "text/html; charset=utf-8", content }
     }
 
-    /// A style sheet.
+    /// Style sheet of a page, in UTF-8.
     #[must_use]
     pub const fn css(path: &'static str, content: &'static str) -> Self {
         Self { path, kind: "text/css; charset=utf-8", content }
     }
 
-    /// A script.
+    /// Module of a page, in UTF-8.
     #[must_use]
     pub const fn script(path: &'static str, content: &'static str) -> Self {
         Self { path, kind: "text/javascript; charset=utf-8", content }

@@ -4,7 +4,7 @@
 //! `packaging/prometheus` has those that need a longer memory.
 
 use crate::health::{Health, MemberContact, MemberStatus, Unready};
-use crate::http::NodeStatus;
+use crate::shown::NodeStatus;
 use quorate_engine::WitnessState;
 use quorate_storage::RoomLevel;
 use quorate_types::ReplicaId;

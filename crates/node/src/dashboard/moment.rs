@@ -4,7 +4,7 @@ use super::alerts::Alert;
 use super::feed::VERSION;
 use super::point::{Point, Reading};
 use crate::health::MemberStatus;
-use crate::http::Shown;
+use crate::shown::Shown;
 use quorate_engine::{GivenUp, SyncStatus};
 use quorate_storage::RoomFigures;
 use quorate_types::{Height, ReplicaId, View};

@@ -1,6 +1,6 @@
 //! Figures of one second, which the page draws over time.
 
-use crate::http::{NodeStatus, Shown};
+use crate::shown::{NodeStatus, Shown};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ impl Reading {
         Self {
             at: Instant::now(),
             status: shown.now(),
-            queues: shown.queues.as_ref().map(crate::http::Queues::waiting).unwrap_or_default(),
+            queues: shown.queues.as_ref().map(crate::shown::Queues::waiting).unwrap_or_default(),
             outbox_bytes: outboxes.iter().map(|(_, _, bytes)| *bytes as u64).sum(),
         }
     }

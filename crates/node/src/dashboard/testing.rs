@@ -2,7 +2,7 @@
 
 use super::point::Reading;
 use crate::health::{MemberContact, MemberStatus};
-use crate::http::{NodeStatus, Summary};
+use crate::shown::{NodeStatus, Summary};
 use quorate_engine::{Settings, Status};
 use quorate_storage::{Findings, RoomFigures, RoomLevel};
 use quorate_types::{Height, ReplicaId, Versions};
