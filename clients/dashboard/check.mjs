@@ -21,6 +21,7 @@ const NARROW = { width: 360, height: 740, deviceScaleFactor: 2, mobile: true };
 const folder = mkdtempSync(join(tmpdir(), "quorate-dashboard-"));
 const at = (name) => join(folder, name);
 const processes = [];
+let ended = false;
 const checks = new Checks();
 const check = checks.check.bind(checks);
 
@@ -39,6 +40,12 @@ function committee() {
   } catch (failure) {
     throw new Unusable(`quorate ${asked.join(" ")}: ${failure.stderr ?? failure.message}`);
   }
+}
+
+/** Puts values until the check ends, whatever times out meanwhile. */
+function load() {
+  const bench = begin("kv", "--net", at("net"), "bench", "--callers", "32", "--first", "1", "--duration", "600");
+  bench.once("exit", () => ended || load());
 }
 
 const run = (config) => begin("run", "--config", config);
@@ -174,7 +181,7 @@ async function main([option, photographs, seconds = "20"]) {
   const net = committee();
   const validators = net.configs.map(run);
   await Promise.all(net.http.map((http) => until(`validator ${http}`, () => answers(http))));
-  begin("kv", "--net", at("net"), "bench", "--callers", "32", "--first", "1", "--duration", String(Number(seconds) + 900));
+  load();
   const page = new Page(at("profile"));
   processes.push(page.process);
   const photograph = async (name) => {
@@ -210,6 +217,7 @@ try {
 } catch (failure) {
   checks.fail(failure);
 } finally {
+  ended = true;
   processes.forEach((one) => one.kill("SIGKILL"));
   await Promise.all(processes.map((one) => one.exitCode ?? one.signalCode ?? new Promise((done) => one.once("exit", done))));
   rmSync(folder, { recursive: true, force: true });

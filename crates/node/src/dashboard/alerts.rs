@@ -53,6 +53,8 @@ pub(super) struct Recent {
     since: BTreeMap<String, u64>,
     /// Views given up in all, at each of the last looks.
     given_up: VecDeque<u64>,
+    /// Last decided height at which each member was not heard, or not connected.
+    away_at: BTreeMap<ReplicaId, u64>,
     /// How often a member broke a rule, and when that last grew.
     broken: BTreeMap<(ReplicaId, &'static str), (u64, u64)>,
 }
@@ -65,7 +67,7 @@ impl Recent {
         alerts.extend(standing(now));
         alerts.extend(quorum_at_risk(now));
         alerts.extend(now.members.iter().filter_map(silent));
-        alerts.extend(now.members.iter().filter_map(absent));
+        alerts.extend(self.absent(now));
         alerts.extend(self.views_given_up(now));
         alerts.extend(proven(now));
         alerts.extend(self.rules_broken(now, at_ms));
@@ -75,6 +77,24 @@ impl Recent {
             self.since.insert(alert.name.clone(), alert.since_ms);
         }
         alerts.sort_by_key(|alert| alert.level);
+        alerts
+    }
+
+    /// Members that are there and whose votes do not arrive, of so many heights that were decided
+    /// since they came.
+    fn absent(&mut self, now: &NodeStatus) -> Vec<Alert> {
+        let decided = now.replica.decided.0;
+        let mut alerts = Vec::new();
+        for member in &now.members {
+            if member.contact.is_some_and(|contact| contact.silent || !contact.connected) {
+                self.away_at.insert(member.id, decided);
+            }
+            let away_at = self.away_at.get(&member.id).copied().unwrap_or_default();
+            let since = decided.saturating_sub(away_at);
+            if member.absences >= ABSENCES_MAX && since >= ABSENCES_MAX as u64 {
+                alerts.push(no_votes(member));
+            }
+        }
         alerts
     }
 
@@ -263,18 +283,14 @@ fn silent(member: &MemberStatus) -> Option<Alert> {
     })
 }
 
-/// Member that is heard and whose votes do not arrive.
-fn absent(member: &MemberStatus) -> Option<Alert> {
-    let is_heard = member.contact.is_none_or(|contact| !contact.silent);
-    (is_heard && member.absences >= ABSENCES_MAX).then(|| {
-        let id = member.id;
-        warning(
-            &format!("no-votes-{id}"),
-            format!("No vote of {id} is in the last {} certificates", member.absences),
-            "It follows only, has diverged, or is always the last: look at its own dashboard. It is no \
-             reserve while others are away.",
-        )
-    })
+fn no_votes(member: &MemberStatus) -> Alert {
+    let id = member.id;
+    warning(
+        &format!("no-votes-{id}"),
+        format!("No vote of {id} is in the last {} certificates", member.absences),
+        "It follows only, has diverged, or is always the last: look at its own dashboard. It is no \
+         reserve while others are away.",
+    )
 }
 
 /// What two signatures prove, since the start.

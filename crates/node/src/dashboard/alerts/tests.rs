@@ -96,15 +96,23 @@ fn the_disk_the_next_committee_and_witnesses_are_told_of() {
 }
 
 #[test]
-fn a_member_whose_votes_do_not_come_is_named_if_it_is_heard() {
-    let mut now = status();
+fn a_member_whose_votes_do_not_come_is_named_if_it_is_there() {
+    let (mut recent, mut now) = (Recent::default(), status());
+    let heights = ABSENCES_MAX as u64;
+    now.replica.decided = Height(1_000);
     now.members[3].absences = ABSENCES_MAX - 1;
-    assert_eq!(judged(&now), [], "it may be the last of four, now and then");
+    assert_eq!(recent.judge(&now, &healthy(), 0), [], "it may be the last of four, now and then");
     now.members[3].absences = ABSENCES_MAX;
-    assert!(found(&judged(&now), "no-votes-r3").1.contains("the last 100 certificates"));
-    silence(&mut now, OTHERS[2], false);
-    let alerts = judged(&now);
+    let alerts = recent.judge(&now, &healthy(), 0);
+    assert!(found(&alerts, "no-votes-r3").1.contains("the last 100 certificates"));
+
+    let mut away = now.clone();
+    silence(&mut away, OTHERS[2], false);
+    let alerts = recent.judge(&away, &healthy(), 0);
     assert!(alerts.iter().all(|alert| alert.name != "no-votes-r3"), "that is said already");
+    assert_eq!(recent.judge(&now, &healthy(), 0), [], "nothing was decided since it came back");
+    now.replica.decided = Height(1_000 + heights);
+    found(&recent.judge(&now, &healthy(), 0), "no-votes-r3");
 }
 
 #[test]
