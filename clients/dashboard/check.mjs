@@ -16,6 +16,7 @@ const QUORATE = process.env.QUORATE ?? "target/release/quorate";
 const PORT = process.env.BASE_PORT ?? "21480";
 const [KILLED, PAUSED, THIRD] = [6, 5, 4]; // Two of seven are as many as may be away.
 const DESKTOP = { width: 1440, height: 900, deviceScaleFactor: 1, mobile: false };
+const WHOLE = { ...DESKTOP, height: 1230 };
 const NARROW = { width: 360, height: 740, deviceScaleFactor: 2, mobile: true };
 
 const folder = mkdtempSync(join(tmpdir(), "quorate-dashboard-"));
@@ -44,7 +45,7 @@ function committee() {
 
 /** Puts values until the check ends, whatever times out meanwhile. */
 function load() {
-  const bench = begin("kv", "--net", at("net"), "bench", "--callers", "32", "--first", "1", "--duration", "600");
+  const bench = begin("kv", "--net", at("net"), "bench", "--callers", "128", "--first", "1", "--duration", "600");
   bench.once("exit", () => ended || load());
 }
 
@@ -122,6 +123,7 @@ async function checkKeys(page) {
   await page.press("ArrowLeft");
   await page.shows("an arrow key reads a chart", () => page.text("#cursor"), (text) => /^\d\d:\d\d:\d\d UTC, \d+ s ago$/.test(text));
   await page.press("Escape");
+  await page.evaluate("document.activeElement.blur()");
   await page.shows("and Escape ends that", () => page.text("#cursor"), (text) => !text.includes("UTC"));
 }
 
@@ -187,7 +189,7 @@ async function main([option, photographs, seconds = "20"]) {
   const photograph = async (name) => {
     if (!photographs) return;
     mkdirSync(photographs, { recursive: true });
-    await page.photographAll(join(photographs, name), { phone: PHONE, desktop: DESKTOP });
+    await page.photographAll(join(photographs, name), { phone: PHONE, desktop: DESKTOP, whole: WHOLE });
   };
 
   await page.open(`http://${net.http[0]}/`);

@@ -148,7 +148,7 @@ function members() {
       say(tag, each.id === progress.leader ? "leads" : "");
       const failed = views.filter(({ leader }) => leader === each.id).length;
       const texts = [
-        orNone(each.round_trip_ms, (trip) => `${trip.toFixed(trip < 10 ? 1 : 0)} ms`),
+        orNone(each.connected ? each.round_trip_ms : null, (trip) => `${trip.toFixed(trip < 10 ? 1 : 0)} ms`),
         each.certificates > 0 ? `${each.votes} of ${each.certificates}` : "–",
         lastVote(each),
         `${grouped(each.turns_failed)} of ${grouped(each.turns)}`,
@@ -193,8 +193,8 @@ function heightsOf(protocol) {
 function history({ network }) {
   const drawn = charts([
     ["Operations", { ...rate, series: one("operations_s") }],
-    ["Decision latency", { series: latencies("decision"), show: ms, least: 4 }],
-    ["Answer latency", { series: latencies("request"), show: ms, least: 4 }],
+    ["Decided within", { series: latencies("decision"), show: ms, least: 4 }],
+    ["Answered within", { series: latencies("request"), show: ms, least: 4 }],
     heightsOf(network.protocol),
     ["Height", { series: one("height"), show: whole, axis: count, floats: true, least: 4 }],
     ["View", { series: one("view"), show: whole, axis: count, floats: true, least: 4 }],
