@@ -190,17 +190,23 @@ function heightsOf(protocol) {
   return ["Heights", { ...rate, series: one("heights_s") }];
 }
 
+/** A log that is not synced is written all the same. */
+function logOf(durability) {
+  if (durability === "os") return ["Log", { series: one("log_bytes_s"), show: bytes, base: 2, least: 4096, unit: "a second" }];
+  return ["Log syncs", { ...rate, series: one("log_syncs_s") }];
+}
+
 function history({ network }) {
   const drawn = charts([
     ["Operations", { ...rate, series: one("operations_s") }],
-    ["Decided within", { series: latencies("decision"), show: ms, least: 4 }],
-    ["Answered within", { series: latencies("request"), show: ms, least: 4 }],
+    ["Decision time", { series: latencies("decision"), show: ms, least: 4 }],
+    ["Answer time", { series: latencies("request"), show: ms, least: 4 }],
     heightsOf(network.protocol),
     ["Height", { series: one("height"), show: whole, axis: count, floats: true, least: 4 }],
     ["View", { series: one("view"), show: whole, axis: count, floats: true, least: 4 }],
     ["Views given up", { ...rate, series: one("given_up_s"), show: (value) => value.toFixed(1), axis: (value) => String(value), least: 2 }],
     ["Weight", { series: pair(["heard_weight", "heard"], [() => network.quorum, "needed"]), show: whole, axis: count, least: network.quorum + 1 }],
-    ["Log syncs", { ...rate, series: one("log_syncs_s") }],
+    logOf(network.durability),
     ["Processor", { series: one("cpu"), show: percent, least: 0.2 }],
     ["Memory", { series: one("rss_mb"), show: mib, base: 2, least: 64 }],
     ["Waits for", { series: pair(["mempool_bytes", "order"], ["outbox_bytes", "sending"]), show: bytes, base: 2, least: 4096 }],

@@ -128,7 +128,7 @@ fn views_are_counted_within_a_minute() {
     assert!(what.starts_with("3 views were given up") && what.ends_with("led by r2"), "{what}");
     let looks =
         (2..=VIEWS_PAST as u64).map(|second| recent.judge(&now, &healthy(), second * 1_000));
-    assert_eq!(looks.filter(|alerts| alerts.is_empty()).count(), 1, "over after a minute");
+    assert_eq!(looks.filter(Vec::is_empty).count(), 1, "over after a minute");
     assert_eq!(recent.given_up.len(), VIEWS_PAST);
 }
 
