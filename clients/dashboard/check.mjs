@@ -159,6 +159,10 @@ async function checkBack(page, validators, net) {
 
 async function checkRestart(page, validators, net) {
   const before = await page.points();
+  validators[0].kill("SIGSTOP");
+  await page.shows("a page whose validator is paused says so", () => page.text("#live"), (text) => text === "not connected");
+  validators[0].kill("SIGCONT");
+  await page.shows("and goes on with it", () => page.text("#live"), (text) => text === "live");
   await killed(validators[0]);
   await page.shows("a page without its validator says so", () => page.text("#trouble"), (text) => text.startsWith("Not connected since 2"));
   check("beside what it still shows", (await page.number("Height")) > 0);

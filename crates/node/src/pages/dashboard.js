@@ -48,12 +48,12 @@ async function refusal(response) {
   return failure;
 }
 
-const connection = { attempt: 0, heardAt: Date.now(), lostAt: null, reason: "", stop: null };
+const connection = { attempt: 0, askedAt: 0, heardAt: Date.now(), reason: "", stop: null };
 
 async function connect() {
   const control = new AbortController();
   connection.stop = () => control.abort();
-  connection.heardAt = Date.now();
+  connection.askedAt = Date.now();
   let wait = null;
   try {
     await listen(heard, control.signal);
@@ -63,7 +63,6 @@ async function connect() {
     wait = failure.wait;
     connection.reason = failure instanceof Refused ? failure.message : "";
   }
-  connection.lostAt ??= Date.now();
   wait ??= RETRY[Math.min(connection.attempt, RETRY.length - 1)];
   connection.attempt += 1;
   showConnection();
@@ -78,19 +77,18 @@ function heard(events) {
   }
 }
 
+/** A stream that ended and was taken up again at once is no loss. */
 function showConnection() {
-  const silence = Date.now() - connection.heardAt;
-  const { attempt, lostAt } = connection;
-  const isLost = silence > LATE || (lostAt !== null && attempt > 1); // A stream that ended in time is taken up again at once.
-  const lost = isLost ? (lostAt ?? connection.heardAt) : null;
+  const { askedAt, heardAt, reason } = connection;
+  const isLost = Date.now() - heardAt > LATE;
   const live = byId("live");
-  live.dataset.state = lost === null ? (known ? "good" : "wait") : "bad";
-  say(live, lost === null ? (known ? "live" : "connecting") : "not connected");
-  const since = lost === null ? "" : `Not connected since ${utcSecond(lost)}${connection.reason ? `: ${connection.reason}` : ""}. What is shown is old; the page tries again by itself.`;
-  say(byId("trouble"), since);
-  byId("trouble").hidden = lost === null;
-  main.classList.toggle("old", lost !== null);
-  if (lostAt === null && silence > DEAF) connection.stop();
+  const [mark, word] = isLost ? ["bad", "not connected"] : known ? ["good", "live"] : ["wait", "connecting"];
+  live.dataset.state = mark;
+  say(live, word);
+  say(byId("trouble"), isLost ? `Not connected since ${utcSecond(heardAt)}${reason && `: ${reason}`}. What is shown is old; the page tries again by itself.` : "");
+  byId("trouble").hidden = !isLost;
+  main.classList.toggle("old", isLost);
+  if (Date.now() - Math.max(askedAt, heardAt) > DEAF) connection.stop();
 }
 
 /** A validator may want a token, as for /status; it is kept until the tab closes. */
@@ -106,6 +104,8 @@ function askForToken() {
     connect();
   };
   say(byId("live"), "locked");
+  byId("trouble").hidden = true;
+  main.classList.remove("old");
   main.replaceChildren(
     el("form", { class: "card token", submit }, el("label", { for: "token" }, "This validator shows its status to whoever has a token with the right to read."), input, el("button", {}, "Show"), wrong ? el("p", { class: "bad" }, "This token is not taken.") : null),
   );
@@ -132,7 +132,6 @@ function takeMoment(moment) {
   points = points.filter((point) => point.at_ms > moment.at_ms - SPAN_MS);
   known = moment;
   connection.attempt = 0;
-  connection.lostAt = null;
   if (!document.hidden) show();
 }
 
@@ -146,8 +145,7 @@ function show() {
 // ---- Time that passes.
 
 setInterval(() => {
-  if (document.hidden || !page) return;
-  showConnection();
+  if (!document.hidden && !byId("token")) showConnection();
 }, 1000);
 
 document.addEventListener("visibilitychange", () => {
