@@ -85,6 +85,8 @@ async function checkOverview() {
   check("the overview shows the newest block's number", before <= height && height <= after, height);
   check("the overview links to the newest block", html.includes(`href="#/block/${height}"`));
   const chain = BigInt(await ask("eth_chainId"));
+  const { dashboard } = await ask("quorate_committee");
+  check("the overview links to the validator's dashboard", html.includes(`href="${dashboard}"`), dashboard);
   check("the overview shows the chain id", html.includes(`<h2>Chain</h2><b>${chain}</b>`));
 }
 

@@ -10,14 +10,11 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { Checks, Unusable, findBrowser, options } from "../browser.mjs";
+import { Browser, Checks, DESKTOP, PHONE, Unusable, until } from "../browser.mjs";
 
 const QUORATE = process.env.QUORATE ?? "target/release/quorate";
 const PORT = Number(process.env.BASE_PORT ?? 21440);
 const TILL = `http://127.0.0.1:${PORT + 8}`;
-const WAIT = 60_000; // Milliseconds for what must come; how soon it comes is not checked.
-const PHONE = { width: 390, height: 844, deviceScaleFactor: 2, mobile: true };
-const DESKTOP = { width: 1280, height: 860, deviceScaleFactor: 1, mobile: false };
 
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), "quorate-till-"));
@@ -40,14 +37,6 @@ function begin(...given) {
   processes.push(spawn(QUORATE, ["pay", ...given], { stdio: "ignore" }));
 }
 
-async function until(what, look) {
-  for (const end = Date.now() + WAIT; Date.now() < end; await new Promise((done) => setTimeout(done, 100))) {
-    const found = await look();
-    if (found) return found;
-  }
-  throw new Error(`waited in vain for ${what}`);
-}
-
 /** The token of a till whose wallet is served, and another wallet with 1000 units. */
 async function shop() {
   const { address } = await pay("keys", at("anne"));
@@ -68,91 +57,16 @@ async function payRequest(request, name) {
   return readFileSync(at(name), "utf8");
 }
 
-// ---- The browser, over its pipe (Chrome DevTools Protocol).
-
-class Browser {
-  constructor() {
-    const given = [...options(at("profile")), "--remote-debugging-pipe"];
-    this.process = spawn(findBrowser(), given, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
-    processes.push(this.process);
-    this.waiting = new Map();
-    this.complaints = [];
-    this.sent = 0;
-    let rest = "";
-    this.process.stdio[4].setEncoding("utf8").on("data", (text) => {
-      const messages = (rest + text).split("\0");
-      rest = messages.pop();
-      messages.forEach((message) => this.take(JSON.parse(message)));
-    });
-  }
-
-  take({ id, result, error, method, params }) {
-    if (method === "Runtime.exceptionThrown" || method === "Log.entryAdded") this.complaints.push(JSON.stringify(params));
-    const caller = this.waiting.get(id);
-    this.waiting.delete(id);
-    if (error) caller?.reject(new Error(error.message));
-    else caller?.resolve(result);
-  }
-
-  send(method, params = {}) {
-    const id = (this.sent += 1);
-    this.process.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId: this.session })}\0`);
-    return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
-  }
-
-  async open(url) {
-    const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
-    const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
-    this.session = sessionId;
-    for (const domain of ["Page", "Runtime", "Log"]) await this.send(`${domain}.enable`);
-    await this.send("Page.navigate", { url });
-  }
-
-  async evaluate(expression) {
-    const { result, exceptionDetails } = await this.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
-    if (exceptionDetails) throw new Error(`${expression}: ${exceptionDetails.exception?.description}`);
-    return result.value;
-  }
-
-  has(selector) {
-    return until(selector, () => this.evaluate(`!!document.querySelector(${JSON.stringify(selector)})`));
-  }
-
-  text(selector) {
-    return this.evaluate(`document.querySelector(${JSON.stringify(selector)})?.textContent ?? ""`);
-  }
-
-  /** Types as a person does, key by key. */
-  async type(selector, text) {
-    await this.has(selector);
-    await this.evaluate(`document.querySelector(${JSON.stringify(selector)}).focus()`);
-    await this.send("Input.insertText", { text });
-  }
-
-  click(text) {
-    return this.evaluate(`[...document.querySelectorAll("button")].find((one) => one.textContent === ${JSON.stringify(text)}).click()`);
-  }
-
-  async photograph(file, size, scheme) {
-    await this.send("Emulation.setDeviceMetricsOverride", size);
-    await this.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
-    await new Promise((done) => setTimeout(done, 300));
-    const { data } = await this.send("Page.captureScreenshot", { captureBeyondViewport: size.mobile });
-    writeFileSync(file, Buffer.from(data, "base64"));
-  }
-}
-
 // ---- The checks.
 
 async function main([option, photographs]) {
   if (option !== undefined && (option !== "--screenshots" || !photographs)) throw new Unusable("usage: check.mjs [--screenshots FOLDER]");
   if (photographs) mkdirSync(photographs, { recursive: true });
   const token = await shop();
-  const browser = new Browser();
+  const browser = new Browser(at("profile"));
+  processes.push(browser.process);
   const photograph = async (name) => {
-    if (!photographs) return;
-    for (const [width, size] of [["phone", PHONE], ["desktop", DESKTOP]])
-      for (const scheme of ["light", "dark"]) await browser.photograph(join(photographs, `${name}-${width}-${scheme}.png`), size, scheme);
+    if (photographs) await browser.photographAll(join(photographs, name), { phone: PHONE, desktop: DESKTOP });
   };
   const ask = (path, given = {}) => fetch(TILL + path, { ...given, headers: { "content-type": "application/json", ...given.headers } });
   const mine = { headers: { authorization: `Bearer ${token}` } };

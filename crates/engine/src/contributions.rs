@@ -140,6 +140,13 @@ impl Contributions {
         self.recent.len()
     }
 
+    /// Certificates in a row, the latest ones, without this member's vote.
+    #[must_use]
+    pub fn absences(&self, member: ReplicaId) -> usize {
+        let is_absent = |signers: &&Bitmap| !signers.contains(member.index());
+        self.recent.iter().rev().take_while(is_absent).count()
+    }
+
     /// The last views that were given up, oldest first: 16 at most.
     pub fn given_up(&self) -> impl Iterator<Item = &GivenUp> {
         self.given_up.iter()

@@ -49,6 +49,37 @@ impl LatencyCounts {
         let bounds = BOUNDS_US.iter().map(|us| *us as f64 / 1e6);
         bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
     }
+
+    /// Times that came after those of `earlier`, which is an older state of these counts.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut counts = self.counts;
+        for (count, before) in counts.iter_mut().zip(earlier.counts) {
+            *count = count.saturating_sub(before);
+        }
+        Self { counts, sum_us: self.sum_us.saturating_sub(earlier.sum_us) }
+    }
+
+    /// Seconds that this part of the times, between 0 and 1, does not exceed; `None` while there
+    /// are none. Times are taken to be spread evenly over their bucket, and those of the last one
+    /// to be its lower bound.
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> Option<f64> {
+        let (mut left, mut lower, mut found) = (part * self.count() as f64, 0.0, None);
+        for (upper, count) in self.buckets() {
+            let count = count as f64;
+            if count > 0.0 {
+                let end = if upper.is_finite() { upper } else { lower };
+                found = Some(lower + (end - lower) * (left / count).min(1.0));
+                if left <= count {
+                    break;
+                }
+                left -= count;
+            }
+            lower = upper;
+        }
+        found
+    }
 }
 
 /// Times of decisions and requests, and requests whose time still runs.

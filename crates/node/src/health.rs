@@ -45,10 +45,14 @@ pub struct Health {
 pub struct MemberStatus {
     /// Index of the member.
     pub id: ReplicaId,
+    /// Weight of its vote.
+    pub weight: u64,
     /// Certificates with its vote among the last ones.
     pub votes: u32,
     /// Number of those: the last 100, or fewer after a start.
     pub certificates: usize,
+    /// Certificates in a row, the latest ones, without its vote: no more than are counted.
+    pub absences: usize,
     /// Views that it led, since the validator started.
     pub turns: u64,
     /// Those of them that were given up.

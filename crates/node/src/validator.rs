@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `proofs`, `log`,
-//! `read`, `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`),
-//! which looks and probes once a second, and `room`, which looks after the disk.
+//! `read`, `execute`, `snapshots`, `room`. All block when idle but three: the observer
+//! (`observer`), which looks and probes once a second, the `dashboard`, which looks as often for
+//! its page, and `room`, which looks after the disk.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and releases what waited for it, then execution makes the state durable, then the network ends.
@@ -25,6 +26,7 @@ mod workers;
 
 use crate::config::{LogFormat, LogLevel, LogSettings};
 use crate::connections::ConnectionLimits;
+use crate::dashboard;
 use crate::descriptors::{Demand, Descriptors, limit};
 use crate::device::GuardedJournal;
 use crate::evidence::EvidenceFolder;
@@ -122,6 +124,8 @@ pub struct Validator {
     id: ReplicaId,
     address: SocketAddr,
     http_address: SocketAddr,
+    /// True where that door speaks TLS.
+    http_tls: bool,
     shown: Shown,
     shares: Descriptors,
     stopping: Arc<AtomicBool>,
@@ -209,6 +213,7 @@ impl Validator {
             id: origin.id,
             address,
             http_address,
+            http_tls: origin.status_rules.tls.is_some(),
             shown,
             succession,
             shares,
@@ -260,6 +265,13 @@ impl Validator {
     #[must_use]
     pub fn http_address(&self) -> SocketAddr {
         self.http_address
+    }
+
+    /// URL of its dashboard, by the address that it listens on.
+    #[must_use]
+    pub fn dashboard(&self) -> String {
+        let scheme = if self.http_tls { "https" } else { "http" };
+        format!("{scheme}://{}/", self.http_address)
     }
 
     /// State that it shows on `/status` and `/metrics`.
@@ -455,6 +467,7 @@ impl Validator {
         let Shown { network, status, health, .. } = self.shown.clone();
         let runtime = self.runtime.as_ref().expect("present until the end");
         runtime.spawn(observer.run(network, status, health));
+        runtime.spawn(dashboard::watch(self.shown.clone()));
     }
 
     /// Tells whether the state that this epoch began with is here.

@@ -390,6 +390,7 @@ fn run_of(validator: &Validator) -> Option<Run> {
     let description = Description {
         protocol: epochs.file().settings.protocol.clone(),
         validator: if is_learner { ReplicaId(0) } else { validator.id() },
+        dashboard: validator.dashboard(),
     };
     Some(Run { reading: validator.reading()?.clone(), description })
 }

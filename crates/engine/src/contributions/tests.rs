@@ -18,6 +18,17 @@ fn votes_are_counted_in_the_last_certificates_alone() {
 }
 
 #[test]
+fn absences_are_counted_from_the_latest_certificate_back() {
+    let mut counted = Contributions::new(4);
+    assert_eq!(counted.absences(ReplicaId(3)), 0);
+    counted.certified(signed_by(&[0, 1, 3]));
+    (0..30).for_each(|_| counted.certified(signed_by(&[0, 1, 2])));
+    assert_eq!([2, 3].map(|member| counted.absences(ReplicaId(member))), [0, 30]);
+    (0..90).for_each(|_| counted.certified(signed_by(&[0, 1, 2])));
+    assert_eq!(counted.absences(ReplicaId(3)), 100, "no more are kept");
+}
+
+#[test]
 fn a_view_that_is_given_up_is_its_leaders_failure() {
     let mut counted = Contributions::new(4);
     counted.entered(View(1), ReplicaId(1), false);

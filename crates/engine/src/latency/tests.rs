@@ -13,6 +13,20 @@ fn a_time_is_in_the_first_bucket_that_reaches_it() {
 }
 
 #[test]
+fn quantiles_are_found_within_their_bucket() {
+    let mut counts = LatencyCounts::default();
+    assert_eq!(counts.quantile(0.5), None);
+    (0..4).for_each(|_| counts.observe(Duration::from_millis(3)));
+    let earlier = counts.clone();
+    assert_eq!(counts.quantile(0.5), Some(0.003), "half way from 2 ms to 4 ms");
+    assert_eq!(counts.quantile(1.0), Some(0.004));
+    counts.observe(Duration::from_secs(60));
+    assert_eq!(counts.quantile(0.99), Some(32.768), "beyond the bounds: the last of them");
+    assert_eq!(counts.since(&earlier).quantile(0.5), Some(32.768), "the later one alone");
+    assert_eq!(counts.since(&counts).quantile(0.5), None);
+}
+
+#[test]
 fn requests_are_answered_height_by_height() {
     let mut latencies = Latencies::default();
     latencies.starts(vec![Time(0), Time(1_000)]);

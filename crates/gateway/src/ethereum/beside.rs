@@ -27,6 +27,8 @@ pub struct Description {
     pub protocol: String,
     /// Its index among the members; that of the member asked first beside a learner.
     pub validator: ReplicaId,
+    /// URL of its dashboard, as the machine that it runs on reaches it.
+    pub dashboard: String,
 }
 
 /// Validator in whichever run it is.

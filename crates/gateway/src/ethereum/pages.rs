@@ -3,21 +3,18 @@
 
 use jsonrpsee::core::BoxError;
 use jsonrpsee::server::{HttpBody, HttpRequest, HttpResponse};
+use quorate_node::pages::{HEADERS, PageFile, SHARED};
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
-/// The explorer: path, media type, content.
-const FILES: [(&str, &str, &str); 3] = [
-    ("/", "text/html; charset=utf-8", include_str!("../explorer/index.html")),
-    ("/explorer.css", "text/css; charset=utf-8", include_str!("../explorer/explorer.css")),
-    ("/explorer.js", "text/javascript; charset=utf-8", include_str!("../explorer/explorer.js")),
+/// The explorer, beside what it shares with other pages.
+const FILES: [PageFile; 3] = [
+    PageFile::html("/", include_str!("../explorer/index.html")),
+    PageFile::css("/explorer.css", include_str!("../explorer/explorer.css")),
+    PageFile::script("/explorer.js", include_str!("../explorer/explorer.js")),
 ];
-
-/// The page loads nothing from elsewhere, and runs nothing that is not in these files.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-                      img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Serves the pages in front of the calls.
 #[derive(Clone, Debug)]
@@ -73,7 +70,8 @@ fn page<B>(request: &HttpRequest<B>) -> Option<HttpResponse> {
         "OPTIONS" => Some(open_to_all(respond(204, "text/plain", ""))),
         "GET" if !request.headers().contains_key("upgrade") => {
             let path = request.uri().path();
-            let file = FILES.iter().find(|(at, ..)| *at == path);
+            let mut files = FILES.iter().chain(&SHARED);
+            let file = files.find(|file| file.path == path);
             Some(file.map_or_else(
                 || {
                     respond(
@@ -82,7 +80,7 @@ fn page<B>(request: &HttpRequest<B>) -> Option<HttpResponse> {
                         "There is no such page; the explorer is at /\n",
                     )
                 },
-                |(_, kind, content)| respond(200, kind, content),
+                |file| respond(200, file.kind, file.content),
             ))
         }
         _ => None,
@@ -90,13 +88,10 @@ fn page<B>(request: &HttpRequest<B>) -> Option<HttpResponse> {
 }
 
 fn respond(status: u16, kind: &'static str, content: &'static str) -> HttpResponse {
-    HttpResponse::builder()
-        .status(status)
-        .header("content-type", kind)
-        .header("content-security-policy", POLICY)
-        .header("x-content-type-options", "nosniff")
-        .header("referrer-policy", "no-referrer")
-        .header("cache-control", "no-cache")
+    let builder = HttpResponse::builder().status(status).header("content-type", kind);
+    HEADERS
+        .iter()
+        .fold(builder, |builder, (name, value)| builder.header(*name, *value))
         .body(HttpBody::from(content))
         .expect("plain headers")
 }

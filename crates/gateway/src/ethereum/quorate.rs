@@ -37,7 +37,7 @@ fn hex_of(digest: &Digest) -> B256 {
 }
 
 fn describe(context: &Context) -> Value {
-    let Description { protocol, validator } = context.chain.beside.description();
+    let Description { protocol, validator, dashboard } = context.chain.beside.description();
     let history = context.connection.history();
     let committee = history.committee();
     let member = |id: ReplicaId| {
@@ -56,6 +56,7 @@ fn describe(context: &Context) -> Value {
         "quorum": U64::from(committee.quorum()),
         "weight": U64::from(committee.weights().total()),
         "validator": U64::from(validator.index()),
+        "dashboard": dashboard,
         "members": committee.members().map(member).collect::<Vec<_>>(),
     })
 }

@@ -1,6 +1,8 @@
 // The explorer that every validator serves. It asks the validator that served it, by JSON-RPC, and nobody else.
 // What comes from the chain reaches the page as text only.
 
+import { ago, card, el, fields, filledCard, filledTable, grouped, plural, quiet, say, shortened, table, utc, utcSecond } from "./base.js";
+
 const BATCH = 50; // Calls in one request.
 const ROWS = 25; // Rows that a long table grows by.
 const TAIL = 20; // Blocks that the overview looks at; it lists half of them.
@@ -62,9 +64,6 @@ const isAddress = (text) => /^0x[0-9a-f]{40}$/i.test(text);
 const isNumber = (text) => /^\d{1,15}$/.test(text);
 const hex = (number) => "0x" + number.toString(16);
 const byteCount = (bytes) => (bytes.length - 2) / 2;
-const grouped = (quantity) => BigInt(quantity).toLocaleString("en");
-const plural = (number, thing) => `${grouped(number)} ${thing}${number === 1 ? "" : "s"}`;
-const shortened = (value) => (value.length > 22 ? `${value.slice(0, 10)}…${value.slice(-8)}` : value);
 
 /** An amount in its smallest unit, as a decimal number. */
 function decimal(quantity, decimals) {
@@ -84,41 +83,9 @@ function rounded(quantity, decimals) {
 const ether = (wei) => `${decimal(wei, ETHER)} ether`;
 const gasPrice = (wei) => (BigInt(wei) === 0n ? "0" : `${decimal(wei, 9)} gwei`);
 
-function utc(ms) {
-  if (!(Math.abs(ms) <= 8.64e15)) return "beyond the calendar";
-  return new Date(ms).toISOString().replace("T", " ").replace(/(\.000)?Z$/, " UTC");
-}
-
-const utcSecond = (ms) => utc(ms).replace(/\.\d+/, "");
-
-function ago(ms) {
-  const seconds = Math.floor((Date.now() - ms) / 1000);
-  if (seconds < 1) return "now";
-  if (seconds < 60) return `${seconds} s ago`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
-  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ago`;
-  return `${plural(Math.floor(seconds / 86400), "day")} ago`;
-}
-
 // ---- Elements.
 
-/** An element. Functions become listeners; children may be text, elements, lists of them, or nothing. */
-function el(name, attributes = {}, ...children) {
-  const node = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (typeof value === "function") node.addEventListener(key, value);
-    else if (value !== null && value !== false) node.setAttribute(key, value);
-  }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-  return node;
-}
-
-function say(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-
 const link = (page, argument, text) => el("a", { href: `#/${page}/${argument}` }, text);
-const quiet = (text) => el("span", { class: "quiet" }, text);
 
 /** Bytes in one line, with a button that copies all of them; linked if `page` names where to. */
 function bytes(value, page = null, text = value) {
@@ -137,74 +104,8 @@ function tickAges() {
   document.querySelectorAll("time[data-ms]").forEach((time) => say(time, ago(Number(time.dataset.ms))));
 }
 
-function fields(rows) {
-  const present = rows.filter(([, content]) => content !== null && content !== undefined);
-  return el("dl", { class: "fields" }, present.map(([label, content]) => el("div", {}, el("dt", {}, label), el("dd", {}, content))));
-}
-
 function raw(name, value) {
   return el("details", {}, el("summary", {}, name), el("pre", { tabindex: 0 }, JSON.stringify(value, null, 2)));
-}
-
-function card(label) {
-  const value = el("b");
-  const note = el("p");
-  return {
-    node: el("div", { class: "card" }, el("h2", {}, label), value, note),
-    show(text, more = "") {
-      say(value, text);
-      say(note, more);
-    },
-  };
-}
-
-function filledCard(label, text, more) {
-  const made = card(label);
-  made.show(text, more);
-  return made.node;
-}
-
-/**
- * A table whose rows are known by their items' keys: rows that stay are left alone.
- * A column is its heading, or the heading and a class.
- */
-function table(columns, cellsOf, empty) {
-  const classes = columns.map((column) => (Array.isArray(column) ? column[1] : null));
-  const headings = columns.map((column, at) => el("th", { scope: "col", class: classes[at] }, [column].flat()[0]));
-  const body = el("tbody");
-  const grid = el("table", {}, el("thead", {}, el("tr", {}, headings)), body);
-  const nothing = el("p", { class: "empty" }, empty);
-  const rows = new Map();
-
-  function rowOf(item) {
-    if (!rows.has(item.key)) rows.set(item.key, el("tr", {}, cellsOf(item).map((cell, at) => el("td", { class: classes[at] }, cell))));
-    return rows.get(item.key);
-  }
-
-  function show(items) {
-    const kept = new Set(items.map((item) => item.key));
-    for (const [key, row] of rows) {
-      if (kept.has(key)) continue;
-      row.remove();
-      rows.delete(key);
-    }
-    let at = body.firstChild;
-    for (const row of items.map(rowOf)) {
-      if (row === at) at = at.nextSibling;
-      else body.insertBefore(row, at);
-    }
-    grid.hidden = items.length === 0;
-    nothing.hidden = items.length > 0;
-  }
-
-  show([]);
-  return { node: el("div", { class: "scroll" }, grid, nothing), show };
-}
-
-function filledTable(columns, cellsOf, items, empty) {
-  const made = table(columns, cellsOf, empty);
-  made.show(items);
-  return made.node;
 }
 
 /** Adds what `next` gives (`items`, a `note`, whether there is `more`) to the table whenever the button is pressed. */
@@ -839,6 +740,19 @@ async function everySecond() {
   busy = false;
 }
 
+const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
+
+/** Links to the dashboard of the validator beside this server, where this browser can reach it by the address that it listens on. */
+async function linkDashboard() {
+  const { dashboard } = await ask("quorate_committee");
+  const url = new URL(dashboard);
+  if (LOOPBACK.test(url.hostname) && !LOOPBACK.test(location.hostname)) return;
+  if (["0.0.0.0", "[::]"].includes(url.hostname)) url.hostname = location.hostname;
+  const anchor = document.getElementById("dashboard");
+  anchor.href = url;
+  anchor.hidden = false;
+}
+
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();
   const query = document.getElementById("query");
@@ -871,3 +785,4 @@ addEventListener("hashchange", () => {
 document.addEventListener("visibilitychange", everySecond);
 setInterval(everySecond, 1000);
 route();
+linkDashboard().catch(() => {}); // Without an answer there is no link; the page says that there is no answer.

@@ -36,8 +36,10 @@ fn status() -> Status {
 fn member() -> MemberStatus {
     MemberStatus {
         id: ReplicaId(1),
+        weight: 1,
         votes: 3,
         certificates: 4,
+        absences: 1,
         turns: 9,
         turns_failed: 2,
         contact: Some(MemberContact {

@@ -182,6 +182,7 @@ impl Origin {
         Shown {
             status: Arc::new(ArcSwap::from_pointee(status)),
             metrics,
+            committee: Arc::clone(&self.committee),
             network: Arc::new(network),
             weight: self.committee.weight(self.id),
             summary: Summary {
@@ -207,6 +208,7 @@ impl Origin {
             must_not_stop: Arc::default(),
             healthy: Arc::default(),
             health: Arc::new(ArcSwap::from_pointee(Health::starting(self.committee.weights()))),
+            feed: Arc::default(),
         }
     }
 }
