@@ -7,10 +7,11 @@ use crate::{output, passphrase, secret};
 use clap::Args;
 use quorate_crypto::IdentitySecret;
 use quorate_gateway::ethereum::{Description, Ethereum, EthereumConfig, EthereumError, Run};
-use quorate_gateway::rest::{Access, Gateway, GatewayConfig, GatewayError, RestLimits};
+use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, RestLimits, User};
 use quorate_lab::{Genesis, GenesisError, ServiceKind};
 use quorate_ledger::evm;
 use quorate_node::connections::ConnectionLimits;
+use quorate_node::http_access::Access;
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::HttpTls;
 use quorate_node::keys::Keyring;
@@ -94,7 +95,7 @@ impl Options {
         self.check_gateway(&config, service)?;
         if config.gateway.is_some() && service == ServiceKind::Kv {
             let refused = |error| format!("{}: {error}", self.config.display());
-            self.access(&config)?.load().map_err(|error| Failure::usage(refused(error)))?;
+            self.access(&config)?.load::<User>().map_err(|error| Failure::usage(refused(error)))?;
         }
         let genesis = genesis(&self.config, &config, service)?;
         init_logging(config.log);

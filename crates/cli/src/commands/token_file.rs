@@ -3,7 +3,7 @@
 use crate::failure::{CommandResult, Failure};
 use crate::secret;
 use quorate_crypto::hash;
-use quorate_gateway::rest::{TokensFile, UserEntry};
+use quorate_node::http_access::{TokensFile, UserEntry};
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};

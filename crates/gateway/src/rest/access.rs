@@ -7,13 +7,13 @@
 use super::RestLimits;
 use super::failure::Failure;
 use super::origin::WebPages;
-use super::tokens::{Granted, UserEntry, Users};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use parking_lot::Mutex;
 use quorate_engine::{is_beyond_share, must_leave_room};
+use quorate_node::http_access::{Granted, UserEntry, Users};
 use quorate_node::http_server::Caller;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

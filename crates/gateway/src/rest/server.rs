@@ -1,18 +1,18 @@
 //! The gateway on its own threads, behind a listening socket.
 
-use super::{RestLimits, Token, TokenError, User, Users, router};
+use super::{RestLimits, User, router};
 use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use prometheus_client::metrics::counter::Counter;
 use quorate_crypto::IdentitySecret;
 use quorate_node::connections::{Acceptor, ConnectionLimiter};
+use quorate_node::http_access::{Access, TokenError, Users};
 use quorate_node::http_server::{self, DoorRules};
 use quorate_node::reload::Hangups;
 use quorate_node::{LearnerAddress, NodeError};
 use quorate_types::{History, ReplicaId};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -20,31 +20,6 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Threads that serve HTTP: they wait, mostly.
 const THREADS: usize = 2;
-
-/// Who is let in by a gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Everybody but web pages.
-    Open,
-    /// Whoever shows the token in this file.
-    Token(PathBuf),
-    /// The users in this file, read again on SIGHUP.
-    Users(PathBuf),
-}
-
-impl Access {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// When it is refused.
-    pub fn load(&self) -> Result<Option<Arc<Users<User>>>, TokenError> {
-        match self {
-            Self::Open => Ok(None),
-            Self::Token(path) => Token::read(path).map(|token| Some(Arc::new(token.into()))),
-            Self::Users(path) => Users::load(path).map(|users| Some(Arc::new(users))),
-        }
-    }
-}
 
 /// Configuration of a REST gateway.
 #[derive(Clone, Debug)]
@@ -132,7 +107,7 @@ impl Gateway {
     /// # Errors
     /// Why it cannot start.
     pub fn start(config: &GatewayConfig) -> Result<Self, GatewayError> {
-        let users = config.access.load()?;
+        let users = config.access.load::<User>()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("gateway")

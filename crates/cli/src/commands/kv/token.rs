@@ -4,7 +4,8 @@ use crate::commands::token_file::{add, load, new_token, remove};
 use crate::failure::CommandResult;
 use crate::output;
 use clap::Subcommand;
-use quorate_gateway::rest::{Rights, User};
+use quorate_gateway::rest::User;
+use quorate_node::http_access::Rights;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -1,14 +1,13 @@
-//! Users of a gateway, each with a token and rights of its own, and the file that lists them.
+//! Users of a door, each with a token and rights of its own, and the file that lists them.
 //!
-//! What a user may do is the gateway's own: the [key-value store](super::grants)'s, or a
-//! [wallet](crate::wallet::rest)'s. A file of users holds hashes of tokens that are 32 random bytes
-//! each: whoever reads it cannot show one.
+//! What a user may do is the door's own ([`UserEntry`]). A file of users holds hashes of tokens that
+//! are 32 random bytes each: whoever reads it cannot show one.
 
 use super::token::{Token, TokenError, refuse_shared};
+use crate::testnet::system_random;
 use arc_swap::ArcSwap;
 use axum::http::HeaderMap;
 use quorate_crypto::{Digest, hash_keyed};
-use quorate_node::testnet::system_random;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +17,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Things that the owner of a token may do at a gateway.
+/// Things that the owner of a token may do at a door.
 pub trait Granted: fmt::Debug + Send + Sync + Sized + 'static {
-    /// Everything: for whoever has a gateway's one token, or is let in without.
+    /// Everything: for whoever has a door's one token, or is let in without.
     fn everything() -> Self;
 
     /// Things that whoever shows no token may do where there are tokens; `None` for nothing.
@@ -30,7 +29,7 @@ pub trait Granted: fmt::Debug + Send + Sync + Sized + 'static {
     fn name(&self) -> &str;
 }
 
-/// A user of a gateway, as its file states it.
+/// A user of a door, as its file states it.
 pub trait UserEntry:
     Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
@@ -43,7 +42,7 @@ pub trait UserEntry:
     /// BLAKE3 of the token, 64 hexadecimal digits.
     fn hash(&self) -> &str;
 
-    /// Checks what is this gateway's own of the entry.
+    /// Checks what is this door's own of the entry.
     ///
     /// # Errors
     /// What is wrong with it, for people.
@@ -191,7 +190,8 @@ impl<U: UserEntry> Users<U> {
     }
 
     /// Grant of whoever sends these headers.
-    pub(super) fn shown_by(&self, headers: &HeaderMap) -> Option<Arc<U::Grant>> {
+    #[must_use]
+    pub fn shown_by(&self, headers: &HeaderMap) -> Option<Arc<U::Grant>> {
         let shown = Token::shown_by(headers)?;
         self.grants.load().get(&self.blinded(&shown)).cloned()
     }
@@ -200,7 +200,7 @@ impl<U: UserEntry> Users<U> {
 #[cfg(test)]
 mod tests {
     use super::Users;
-    use crate::rest::grants::User;
+    use crate::http_access::DoorUser;
     use quorate_crypto::hash;
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             std::fs::write(&path, text).expect("written");
             let mode = std::fs::Permissions::from_mode(0o600);
             std::fs::set_permissions(&path, mode).expect("set");
-            Users::<User>::load(&path).map_err(|error| error.to_string())
+            Users::<DoorUser>::load(&path).map_err(|error| error.to_string())
         };
         assert_eq!(load(user("a", &digest)).expect("a user").grants.load().len(), 1);
         let twice = load(user("a", &digest) + &user("a", &digest)).expect_err("twice");

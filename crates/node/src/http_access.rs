@@ -1,0 +1,17 @@
+//! Whoever is let in at an HTTP door: bearer tokens, the files that hold them or list their owners,
+//! and the rights that go with one.
+//!
+//! A token travels in the `Authorization` header alone, never in an address, which logs and histories
+//! keep. Doors know it by its hash.
+
+mod access;
+mod door_user;
+mod rights;
+mod token;
+mod users;
+
+pub use access::Access;
+pub use door_user::{DoorGrant, DoorUser};
+pub use rights::Rights;
+pub use token::{Token, TokenError};
+pub use users::{Granted, TokensFile, UserEntry, Users};
