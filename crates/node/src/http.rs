@@ -1,10 +1,12 @@
 //! The operator's view: `/status` (JSON), `/metrics` (Prometheus), `/healthz` (its threads run) and
 //! `/readyz` (it is of use), over plain HTTP, or TLS where the configuration says so.
 //!
-//! There is no authentication: the default address is on the loopback interface.
+//! Who may read is the configuration's to say ([`crate::http_access`]): on the loopback interface,
+//! which is the default, everybody. `/healthz` and `/readyz` ask nobody for a token.
 
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::health::{Health, MemberContact, MemberStatus};
+use crate::http_access::{DoorUser, Users, guard};
 use crate::http_server::{self, DoorRules};
 use crate::log::{Backlog, LogQueue};
 use crate::machine::{EventSender, ShownStatus};
@@ -14,6 +16,7 @@ use crate::transport::Network;
 use arc_swap::ArcSwap;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -169,17 +172,39 @@ struct Readiness {
     reasons: Vec<String>,
 }
 
+/// Users of the status page; `None` where everybody is let in.
+pub type StatusUsers = Option<Arc<Users<DoorUser>>>;
+
 /// Serves the pages to so many at once, for ever.
-pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits, rules: DoorRules) {
+pub async fn serve(
+    socket: TcpListener,
+    shown: Shown,
+    limits: ConnectionLimits,
+    (users, rules): (StatusUsers, DoorRules),
+) {
     let cut = shown.metrics.cut_counter("too-many-status");
     let acceptor = Acceptor::new(socket, ConnectionLimiter::new(limits, cut), limits.total);
-    let pages = Router::new()
-        .route("/status", get(status))
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .with_state(shown);
-    http_server::serve(acceptor, pages, rules).await;
+    http_server::serve(acceptor, pages(users).with_state(shown), rules).await;
+}
+
+/// All pages. With users, those that tell something of the network ask for a token.
+fn pages(users: StatusUsers) -> Router<Shown> {
+    let guarded = match users {
+        Some(users) => guarded_pages().route_layer(from_fn_with_state(users, guard)),
+        None => guarded_pages(),
+    };
+    guarded.merge(open_pages())
+}
+
+/// Pages for those who may read.
+fn guarded_pages() -> Router<Shown> {
+    Router::new().route("/status", get(status)).route("/metrics", get(metrics))
+}
+
+/// Pages for everybody: whoever probes a validator (an orchestrator, a load balancer) can rarely
+/// hold a token, and learns no more than whether it runs and is of use.
+fn open_pages() -> Router<Shown> {
+    Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz))
 }
 
 impl Shown {

@@ -76,12 +76,10 @@ impl<U: UserEntry> Admission<U> {
             self.web_pages.check(headers)?;
             return Ok(Arc::new(U::Grant::everything()));
         };
-        let granted = if headers.contains_key(header::AUTHORIZATION) {
-            users.shown_by(headers)
-        } else {
-            U::Grant::guest().map(Arc::new)
-        };
-        granted.ok_or_else(Failure::no_token)
+        if headers.contains_key(header::AUTHORIZATION) {
+            return Ok(users.admit(users.shown_by(headers))?);
+        }
+        U::Grant::guest().map(Arc::new).ok_or_else(Failure::no_token)
     }
 
     /// Takes a place for a request of this sender. This machine's, without a name, are not counted

@@ -23,6 +23,9 @@ pub struct User {
     /// Beginning of every key that it may touch, as text; empty for all keys.
     #[serde(default)]
     pub prefix: String,
+    /// Most requests a second, of which a second's worth may come at once; 0 for any number.
+    #[serde(default)]
+    pub requests_per_second: u64,
 }
 
 impl UserEntry for User {
@@ -34,6 +37,10 @@ impl UserEntry for User {
 
     fn hash(&self) -> &str {
         &self.hash
+    }
+
+    fn requests_per_second(&self) -> u64 {
+        self.requests_per_second
     }
 
     fn check(&self) -> Result<(), String> {

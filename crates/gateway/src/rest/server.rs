@@ -6,9 +6,8 @@ use axum::Router;
 use prometheus_client::metrics::counter::Counter;
 use quorate_crypto::IdentitySecret;
 use quorate_node::connections::{Acceptor, ConnectionLimiter};
-use quorate_node::http_access::{Access, TokenError, Users};
+use quorate_node::http_access::{Access, TokenError, reload_on_hangups};
 use quorate_node::http_server::{self, DoorRules};
-use quorate_node::reload::Hangups;
 use quorate_node::{LearnerAddress, NodeError};
 use quorate_types::{History, ReplicaId};
 use std::io;
@@ -128,7 +127,9 @@ impl Gateway {
         };
         let connection = Connection::open(&client)?;
         let (tls, is_open) = (config.rules.tls.is_some(), users.is_none());
-        reload(&runtime, users.clone(), &config.rules)?;
+        let names = ["users of the gateway", "certificate of the gateway"];
+        let files = (users.clone(), &config.rules);
+        reload_on_hangups(&runtime, names, files).map_err(GatewayError::Threads)?;
         let pages = router(KvClient::new(connection), users, config.limits);
         let connections = ConnectionLimiter::new(config.limits.connections, config.cut.clone());
         let (limiter, rules) = (Arc::clone(&connections), config.rules.clone());
@@ -155,24 +156,6 @@ impl Drop for Gateway {
             runtime.shutdown_background();
         }
     }
-}
-
-/// Has users and certificate read again when the process is told to.
-fn reload(
-    runtime: &Runtime,
-    users: Option<Arc<Users<User>>>,
-    rules: &DoorRules,
-) -> Result<(), GatewayError> {
-    let _inside = runtime.enter();
-    if let Some(users) = users {
-        let hangups = Hangups::listen().map_err(GatewayError::Threads)?;
-        runtime.spawn(hangups.reload("users of the gateway", move || users.reload()));
-    }
-    if let Some(tls) = rules.tls.clone() {
-        let hangups = Hangups::listen().map_err(GatewayError::Threads)?;
-        runtime.spawn(hangups.reload("certificate of the gateway", move || tls.reload()));
-    }
-    Ok(())
 }
 
 /// Serves pages on as many connections as the limiter lets in, for ever.

@@ -13,6 +13,9 @@ pub struct DoorUser {
     pub hash: String,
     /// Things that it may do.
     pub rights: Rights,
+    /// Most requests a second, of which a second's worth may come at once; 0 for any number.
+    #[serde(default)]
+    pub requests_per_second: u64,
 }
 
 impl UserEntry for DoorUser {
@@ -24,6 +27,10 @@ impl UserEntry for DoorUser {
 
     fn hash(&self) -> &str {
         &self.hash
+    }
+
+    fn requests_per_second(&self) -> u64 {
+        self.requests_per_second
     }
 
     fn check(&self) -> Result<(), String> {

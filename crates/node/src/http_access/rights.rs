@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub enum Rights {
     /// Read, and change nothing.
     Read,
-    /// Read and change.
+    /// Read, and change or send whatever the door takes.
     Write,
 }
 

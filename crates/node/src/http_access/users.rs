@@ -1,12 +1,15 @@
 //! Users of a door, each with a token and rights of its own, and the file that lists them.
 //!
-//! What a user may do is the door's own ([`UserEntry`]). A file of users holds hashes of tokens that
-//! are 32 random bytes each: whoever reads it cannot show one.
+//! What a user may do is the door's own ([`UserEntry`]). A file of users holds hashes of tokens
+//! that are 32 random bytes each: whoever reads it cannot show one.
 
+use super::Refused;
 use super::token::{Token, TokenError, refuse_shared};
+use crate::quotas::{RateLimit, Used};
 use crate::testnet::system_random;
 use arc_swap::ArcSwap;
 use axum::http::HeaderMap;
+use parking_lot::Mutex;
 use quorate_crypto::{Digest, hash_keyed};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,6 +19,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Things that the owner of a token may do at a door.
 pub trait Granted: fmt::Debug + Send + Sync + Sized + 'static {
@@ -41,6 +45,11 @@ pub trait UserEntry:
 
     /// BLAKE3 of the token, 64 hexadecimal digits.
     fn hash(&self) -> &str;
+
+    /// Most requests a second; 0 for any number.
+    fn requests_per_second(&self) -> u64 {
+        0
+    }
 
     /// Checks what is this door's own of the entry.
     ///
@@ -125,29 +134,79 @@ impl<U: UserEntry> TokensFile<U> {
     }
 
     /// Grants of a file that was checked as it was read.
-    fn grants(self) -> Vec<(Digest, Arc<U::Grant>)> {
+    fn users(self) -> Vec<(Digest, Arc<Account<U::Grant>>)> {
         let digests = self.digests().expect("it was checked");
-        let grants = self.tokens.into_iter().map(|user| Arc::new(user.grant()));
-        digests.into_iter().zip(grants).collect()
+        let accounts = self.tokens.into_iter().map(|user| {
+            let per_second = user.requests_per_second();
+            Account::new(user.grant(), RateLimit { per_second })
+        });
+        digests.into_iter().zip(accounts).collect()
     }
 }
+
+/// Accounts by the names of their tokens.
+type Accounts<G> = BTreeMap<Digest, Arc<Account<G>>>;
+
+/// Somebody who is let in, and how much of its rate is used up.
+#[derive(Debug)]
+struct Account<G> {
+    grant: Arc<G>,
+    limit: RateLimit,
+    used: Mutex<Used>,
+}
+
+impl<G> Account<G> {
+    fn new(grant: G, limit: RateLimit) -> Arc<Self> {
+        Arc::new(Self { grant: Arc::new(grant), limit, used: Mutex::default() })
+    }
+
+    /// Takes a request, or says how long to wait for the next.
+    fn take(&self, now: Instant) -> Result<(), Refused> {
+        let mut used = self.used.lock();
+        let wait = self.limit.wait(now, *used);
+        if !wait.is_zero() {
+            return Err(Refused::TooMany(wait));
+        }
+        self.limit.take(now, &mut used, 1);
+        Ok(())
+    }
+}
+
+/// Place that users come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    /// One token for everything, in no file.
+    Fixed,
+    /// A file with one token for everything.
+    Token(PathBuf),
+    /// A file of users.
+    File(PathBuf),
+}
+
+/// Token that somebody showed, known or not, as [`Users`] look for it. Worth nothing elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown(Digest);
 
 /// Everybody who is let in.
 #[derive(Debug)]
 pub struct Users<U: UserEntry> {
-    /// File that they come from, unless there is one token for everything.
-    path: Option<PathBuf>,
-    /// Grants by what [`Users::blinded`] makes of a token's hash.
-    grants: ArcSwap<BTreeMap<Digest, Arc<U::Grant>>>,
+    source: Source,
+    /// Accounts by what [`Users::blinded`] makes of a token's hash.
+    accounts: ArcSwap<Accounts<U::Grant>>,
     blind: [u8; 32],
 }
 
 impl<U: UserEntry> From<Token> for Users<U> {
     fn from(token: Token) -> Self {
-        let users = Self::nobody(None);
-        users.replace(vec![(token.hash(), Arc::new(U::Grant::everything()))]);
+        let users = Self::nobody(Source::Fixed);
+        users.replace(only(token));
         users
     }
+}
+
+/// The one owner of a door's token, which may do everything at any rate.
+fn only<G: Granted>(token: Token) -> Vec<(Digest, Arc<Account<G>>)> {
+    vec![(token.hash(), Account::new(G::everything(), RateLimit::default()))]
 }
 
 impl<U: UserEntry> Users<U> {
@@ -156,20 +215,41 @@ impl<U: UserEntry> Users<U> {
     /// # Errors
     /// When it is refused.
     pub fn load(path: &Path) -> Result<Self, TokenError> {
-        let users = Self::nobody(Some(path.to_owned()));
+        Self::of(Source::File(path.to_owned()))
+    }
+
+    /// Reads a file with the one token for everything.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn load_token(path: &Path) -> Result<Self, TokenError> {
+        Self::of(Source::Token(path.to_owned()))
+    }
+
+    fn of(source: Source) -> Result<Self, TokenError> {
+        let users = Self::nobody(source);
         users.reload()?;
         Ok(users)
     }
 
-    fn nobody(path: Option<PathBuf>) -> Self {
+    fn nobody(source: Source) -> Self {
         let mut blind = [0; 32];
         system_random(&mut blind);
-        Self { path, grants: ArcSwap::default(), blind }
+        Self { source, accounts: ArcSwap::default(), blind }
     }
 
-    fn replace(&self, grants: Vec<(Digest, Arc<U::Grant>)>) {
-        let blinded = grants.into_iter().map(|(hash, grant)| (self.blinded(&hash), grant));
-        self.grants.store(Arc::new(blinded.collect()));
+    /// Puts these in the place of the former. Who was there before goes on with what it has used
+    /// up.
+    fn replace(&self, accounts: Vec<(Digest, Arc<Account<U::Grant>>)>) {
+        let former = self.accounts.load();
+        let blinded = accounts.into_iter().map(|(hash, account)| {
+            let name = self.blinded(&hash);
+            if let Some(former) = former.get(&name) {
+                *account.used.lock() = *former.used.lock();
+            }
+            (name, account)
+        });
+        self.accounts.store(Arc::new(blinded.collect()));
     }
 
     /// Hash under a key that nobody knows: how long a comparison of such takes says nothing of what
@@ -183,24 +263,50 @@ impl<U: UserEntry> Users<U> {
     /// # Errors
     /// When it is refused: the former users stay.
     pub fn reload(&self) -> Result<usize, TokenError> {
-        if let Some(path) = &self.path {
-            self.replace(TokensFile::<U>::load(path)?.grants());
+        match &self.source {
+            Source::Fixed => {}
+            Source::Token(path) => self.replace(only(Token::read(path)?)),
+            Source::File(path) => self.replace(TokensFile::<U>::load(path)?.users()),
         }
-        Ok(self.grants.load().len())
+        Ok(self.accounts.load().len())
     }
 
-    /// Grant of whoever sends these headers.
+    /// Token that these headers carry, if any.
     #[must_use]
-    pub fn shown_by(&self, headers: &HeaderMap) -> Option<Arc<U::Grant>> {
-        let shown = Token::shown_by(headers)?;
-        self.grants.load().get(&self.blinded(&shown)).cloned()
+    pub fn shown_by(&self, headers: &HeaderMap) -> Option<Shown> {
+        Token::shown_by(headers).map(|hash| Shown(self.blinded(&hash)))
+    }
+
+    /// Grant of whoever showed this, as long as the file has it.
+    ///
+    /// # Errors
+    /// When the token is nobody's.
+    pub fn grant(&self, shown: Option<Shown>) -> Result<Arc<U::Grant>, Refused> {
+        self.account(shown).map(|account| Arc::clone(&account.grant))
+    }
+
+    /// Takes a request of whoever showed this.
+    ///
+    /// # Errors
+    /// When the token is nobody's, or its owner has sent more than its rate.
+    pub fn admit(&self, shown: Option<Shown>) -> Result<Arc<U::Grant>, Refused> {
+        let account = self.account(shown)?;
+        account.take(Instant::now())?;
+        Ok(Arc::clone(&account.grant))
+    }
+
+    fn account(&self, shown: Option<Shown>) -> Result<Arc<Account<U::Grant>>, Refused> {
+        let Shown(blinded) = shown.ok_or(Refused::NoToken)?;
+        self.accounts.load().get(&blinded).cloned().ok_or(Refused::NoToken)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Users;
-    use crate::http_access::DoorUser;
+    use super::{Refused, Shown, Source, TokensFile, Users};
+    use crate::http_access::{DoorUser, Rights};
+    use axum::http::HeaderMap;
+    use axum::http::header::AUTHORIZATION;
     use quorate_crypto::hash;
 
     #[test]
@@ -218,7 +324,7 @@ mod tests {
             std::fs::set_permissions(&path, mode).expect("set");
             Users::<DoorUser>::load(&path).map_err(|error| error.to_string())
         };
-        assert_eq!(load(user("a", &digest)).expect("a user").grants.load().len(), 1);
+        assert_eq!(load(user("a", &digest)).expect("a user").accounts.load().len(), 1);
         let twice = load(user("a", &digest) + &user("a", &digest)).expect_err("twice");
         assert!(twice.contains("two tokens have the name 'a'"), "{twice}");
         let short = load(user("a", "12")).expect_err("short");
@@ -234,5 +340,63 @@ mod tests {
         let long = user("a", &digest) + &"# more\n".repeat(600_000);
         let long = load(long).expect_err("its end is not read");
         assert!(long.contains("it is longer than 4 MiB"), "{long}");
+    }
+
+    fn user(name: &str, requests_per_second: u64) -> DoorUser {
+        let hash = hash(name.as_bytes()).to_hex();
+        DoorUser { name: name.to_owned(), hash, rights: Rights::Read, requests_per_second }
+    }
+
+    fn shown(users: &Users<DoorUser>, token: &str) -> Option<Shown> {
+        let mut headers = HeaderMap::new();
+        let value = format!("Bearer {token}").parse().expect("a value");
+        headers.insert(AUTHORIZATION, value);
+        users.shown_by(&headers)
+    }
+
+    #[test]
+    fn each_token_has_a_rate_of_its_own_and_looking_at_it_takes_nothing() {
+        let users = Users::<DoorUser>::nobody(Source::Fixed);
+        users.replace(TokensFile { tokens: vec![user("slow", 1), user("any", 0)] }.users());
+        let (slow, any) = (shown(&users, "slow"), shown(&users, "any"));
+        for _ in 0..100 {
+            assert!(users.grant(slow).is_ok() && users.admit(any).is_ok());
+        }
+        assert!(
+            users.admit(slow).is_ok() && users.admit(slow).is_ok(),
+            "a second's worth, and one"
+        );
+        assert!(matches!(users.admit(slow), Err(Refused::TooMany(_))));
+        users.replace(TokensFile { tokens: vec![user("slow", 1), user("any", 0)] }.users());
+        assert!(matches!(users.admit(slow), Err(Refused::TooMany(_))), "reading renews nothing");
+        for nobody in [None, shown(&users, "another")] {
+            assert_eq!(users.admit(nobody).expect_err("nobody"), Refused::NoToken);
+            assert_eq!(users.grant(nobody).expect_err("nobody"), Refused::NoToken);
+        }
+        users.replace(Vec::new());
+        assert_eq!(users.grant(any).expect_err("removed"), Refused::NoToken);
+    }
+
+    #[test]
+    fn the_one_token_is_read_again_and_a_refused_file_changes_nothing() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("token");
+        let write = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            let mode = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(&path, mode).expect("set");
+        };
+        let (first, second) = ("the-first-token-here", "the-second-token-here");
+        write(first);
+        let users = Users::<DoorUser>::load_token(&path).expect("a token");
+        let lets_in = |token| users.admit(shown(&users, token)).is_ok();
+        assert!(lets_in(first) && !lets_in(second));
+        write(second);
+        assert!(lets_in(first), "it was not read again");
+        assert_eq!(users.reload().expect("a token"), 1);
+        assert!(lets_in(second) && !lets_in(first));
+        write("short");
+        assert!(users.reload().is_err() && lets_in(second));
     }
 }
