@@ -29,6 +29,7 @@ pub(crate) mod sim;
 pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod testnet;
+pub(crate) mod token;
 mod token_file;
 mod wan;
 

@@ -52,6 +52,8 @@ enum Command {
     Run(commands::run::Options),
     /// Show the status of validators side by side, once or continually
     Status(commands::status::Options),
+    /// Let in users of a validator's status page or of JSON-RPC
+    Token(commands::token::Options),
     /// Read and write the key-value store of a running committee
     Kv(Box<commands::kv::Options>),
     /// Run Ethereum's public execution tests on the EVM ledger
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Testnet(options) => options.run(),
         Command::Run(options) => options.run(),
         Command::Status(options) => options.run(),
+        Command::Token(options) => options.run(),
         Command::Kv(options) => options.run(),
         Command::EvmTests(options) => options.run(),
         Command::Pay(options) => options.run(),

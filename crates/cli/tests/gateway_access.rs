@@ -3,80 +3,20 @@
 mod common;
 
 use common::door::{Answer, Door, open_gateway, open_gateway_to_all};
+use common::tls::{ask_over_tls, hang_up, install, install_key, request, use_tls};
 use common::{Net, TIMEOUT, edit, json, quorate, stderr, stdout, wait_for};
 use quorate_node::ports::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls").join(name)
-}
-
-/// Puts a certificate and its key beside a configuration.
-fn install(config: &Path, name: &str) {
-    fs::copy(fixture(&format!("{name}.pem")), config.with_file_name("cert.pem")).expect("copied");
-    install_key(config, name);
-}
-
-fn install_key(config: &Path, name: &str) {
-    let key = config.with_file_name("cert.key");
-    fs::copy(fixture(&format!("{name}.key")), &key).expect("copied");
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("set");
-}
-
-fn use_tls(config: &Path) {
-    install(config, "first");
-    edit(config, "# tls_cert = \"cert.pem\"", "tls_cert = \"cert.pem\"");
-    edit(config, "# tls_key = \"cert.key\"", "tls_key = \"cert.key\"");
-}
-
-fn hang_up(net: &Net) {
-    let process = net.processes.id(0).expect("it runs").cast_signed();
-    kill_process(Pid::from_raw(process).expect("a process"), Signal::HUP).expect("told");
-}
 
 fn address() -> String {
     format!("127.0.0.1:{}", free_ports(1).expect("a free port"))
-}
-
-/// Asks as a browser that trusts this certificate alone does.
-fn ask_over_tls(trusted: &str, address: &str, request: &str) -> io::Result<String> {
-    let mut roots = RootCertStore::empty();
-    let trusted = CertificateDer::from_pem_file(fixture(trusted)).expect("a certificate");
-    roots.add(trusted).expect("a certificate");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .expect("the one version")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("127.0.0.1").expect("an address");
-    let connection = ClientConnection::new(Arc::new(config), name).expect("a client");
-    let tcp = TcpStream::connect(address)?;
-    tcp.set_read_timeout(Some(TIMEOUT))?;
-    let mut stream = StreamOwned::new(connection, tcp);
-    stream.write_all(request.as_bytes())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
-}
-
-fn request(method: &str, path: &str, body: &str) -> String {
-    let length = body.len();
-    format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
-    )
 }
 
 #[test]
@@ -182,7 +122,7 @@ fn a_door_to_other_machines_is_not_opened_in_clear() {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(stderr(&output).contains(reason), "{}", stderr(&output));
     };
-    refused("would carry tokens and data over a network in clear: set tls_cert and tls_key");
+    refused("would carry tokens and data over a network in clear (set tls_cert and tls_key");
     use_tls(&config);
     edit(&config, "gateway_open = false", "gateway_open = true");
     refused("lets everybody write who reaches it");

@@ -9,6 +9,7 @@
 //! `eth_getProof`, `quorate_getReceipt` and `quorate_getCertificate` carry the committee's
 //! signatures.
 
+mod access;
 mod arguments;
 mod beside;
 mod chain;
@@ -26,10 +27,12 @@ mod subscriptions;
 pub use beside::{Description, Run};
 
 use crate::Connection;
+use access::{CallRules, RpcUsers};
 use beside::Beside;
 use chain::Chain;
 use context::Context;
 use jsonrpsee::RpcModule;
+use jsonrpsee::server::middleware::rpc::RpcServiceBuilder;
 use jsonrpsee::server::{BatchRequestConfig, PingConfig, Server, ServerConfig, stop_channel};
 use pool::Pool;
 use prometheus_client::metrics::counter::Counter;
@@ -37,8 +40,8 @@ use quorate_crypto::IdentitySecret;
 use quorate_ledger::evm::Genesis;
 use quorate_node::NodeError;
 use quorate_node::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
+use quorate_node::http_access::{Access, DoorUser, TokenError, reload_on_hangups};
 use quorate_node::http_server::{self, DoorRules};
-use quorate_node::reload::Hangups;
 use quorate_types::History;
 use std::io;
 use std::net::SocketAddr;
@@ -80,6 +83,8 @@ pub struct EthereumConfig {
     pub connections: ConnectionLimits,
     /// Counter of connections that gave way to others or were refused.
     pub cut: Counter,
+    /// Who is let in.
+    pub access: Access,
     /// Certificate of the server, and rates of those who ask.
     pub rules: DoorRules,
 }
@@ -97,6 +102,9 @@ pub enum EthereumError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// The tokens are not taken.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// The system gave no threads.
     #[error("cannot start the threads of JSON-RPC: {0}")]
     Threads(io::Error),
@@ -121,6 +129,7 @@ impl Ethereum {
     /// # Errors
     /// Why it cannot start.
     pub fn start(config: &EthereumConfig, run: &Run) -> Result<Self, EthereumError> {
+        let users = config.access.load::<DoorUser>()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .max_blocking_threads(READERS)
@@ -132,17 +141,17 @@ impl Ethereum {
         let context = context(config, run)?;
         let (pool, beside) = (Arc::clone(&context.pool), Arc::clone(&context.chain.beside));
         let connections = ConnectionLimiter::new(config.connections, config.cut.clone());
-        let listening = listen(config, Arc::clone(&connections), context);
+        let listening = listen(config, Arc::clone(&connections), (users.clone(), context));
         let (serving, address) = runtime.block_on(listening).map_err(failed)?;
-        if let Some(tls) = config.rules.tls.clone() {
-            let _inside = runtime.enter();
-            let hangups = Hangups::listen().map_err(EthereumError::Threads)?;
-            runtime.spawn(hangups.reload("certificate of JSON-RPC", move || tls.reload()));
-        }
+        let has_token = users.is_some();
+        let names = ["users of JSON-RPC", "certificate of JSON-RPC"];
+        let files = (users, &config.rules);
+        reload_on_hangups(&runtime, names, files).map_err(EthereumError::Threads)?;
         runtime.spawn(serving);
         runtime.spawn(pool.follow());
         runtime.spawn(Arc::clone(&beside).follow(run.reading.heights()));
-        tracing::info!(%address, chain_id = config.genesis.chain_id, "JSON-RPC started");
+        let (chain_id, tls) = (config.genesis.chain_id, config.rules.tls.is_some());
+        tracing::info!(%address, chain_id, token = has_token, tls, "JSON-RPC started");
         Ok(Self { address, beside, connections, runtime: Some(runtime) })
     }
 
@@ -202,7 +211,7 @@ type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
 async fn listen(
     config: &EthereumConfig,
     limiter: Arc<ConnectionLimiter>,
-    context: Context,
+    (users, context): (RpcUsers, Context),
 ) -> io::Result<(Serving, SocketAddr)> {
     let limits = ServerConfig::builder()
         .max_connections(u32::try_from(config.connections.total).unwrap_or(u32::MAX))
@@ -219,9 +228,11 @@ async fn listen(
     methods::register(&mut module).expect("each name once");
     subscriptions::register(&mut module).expect("each name once");
     let (stopped, handle) = stop_channel();
+    let calls_taken = CallRules { rates: Arc::clone(&config.rules.rates) };
     let calls = Server::builder()
         .set_config(limits)
-        .set_http_middleware(tower::ServiceBuilder::new().layer(pages::Pages))
+        .set_http_middleware(tower::ServiceBuilder::new().layer(pages::Pages { users }))
+        .set_rpc_middleware(RpcServiceBuilder::new().layer(calls_taken))
         .to_service_builder()
         .build(module, stopped);
     let acceptor = Acceptor::new(listener, limiter, config.connections.total);

@@ -31,14 +31,10 @@ mod receipts;
 pub(crate) mod server;
 #[cfg(test)]
 mod tests;
-mod token;
-mod tokens;
 
-pub use grants::{Grant, Rights, User};
+pub use grants::{Grant, User};
 pub use origin::WebPages;
-pub use server::{Access, Gateway, GatewayConfig, GatewayError};
-pub use token::{Token, TokenError};
-pub use tokens::{Granted, TokensFile, UserEntry, Users};
+pub use server::{Gateway, GatewayConfig, GatewayError};
 
 use crate::KvClient;
 use access::Admission;
@@ -49,6 +45,7 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use failure::Failure;
 use quorate_node::connections::ConnectionLimits;
 use quorate_node::descriptors::GATEWAY_MAX;
+use quorate_node::http_access::{UserEntry, Users};
 use quorate_node::http_server::HEAD_TIMEOUT;
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,9 +4,13 @@
 //! The protocol is hyper's. Each connection has a runtime of its own, which only works while its
 //! owner waits for an answer.
 
+mod door;
+
+pub use door::{Door, Trust};
+
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::future::{Future, poll_fn};
@@ -14,9 +18,11 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time;
+use tokio_rustls::TlsConnector;
 
 /// Longest answer read, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -29,9 +35,7 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// # Errors
 /// When a step takes longer than `timeout`, or the answer is not 200 or longer than 4 MiB.
 pub fn get(address: &str, path: &str, timeout: Duration) -> io::Result<String> {
-    let mut connection = Connection::open(address, timeout)?;
-    let request = Request::get(path).header(CONNECTION, "close").body(String::new());
-    connection.exchange(request.map_err(io::Error::other)?, Length::UntilClose)
+    Door::from(address).get(path, timeout)
 }
 
 /// A connection on which many requests follow one another.
@@ -39,7 +43,7 @@ pub fn get(address: &str, path: &str, timeout: Duration) -> io::Result<String> {
 pub struct Connection {
     runtime: Runtime,
     sender: SendRequest<String>,
-    address: String,
+    door: Door,
     timeout: Duration,
 }
 
@@ -58,11 +62,20 @@ impl Connection {
     /// # Errors
     /// When nobody listens there.
     pub fn open(address: &str, timeout: Duration) -> io::Result<Self> {
+        Self::to(&Door::from(address), timeout)
+    }
+
+    /// Connects to a door, as [`Connection::open`].
+    ///
+    /// # Errors
+    /// When nobody listens there, or shows a certificate that is trusted.
+    pub fn to(door: &Door, timeout: Duration) -> io::Result<Self> {
+        let address = &door.address;
         let resolved = address.to_socket_addrs()?.next();
         let resolved = resolved.ok_or_else(|| invalid(format!("{address} has no address")))?;
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        let sender = runtime.block_on(within(timeout, connect(resolved)))?;
-        Ok(Self { runtime, sender, address: address.to_owned(), timeout })
+        let sender = runtime.block_on(within(timeout, connect(resolved, door)))?;
+        Ok(Self { runtime, sender, door: door.clone(), timeout })
     }
 
     /// Fetches `path` and returns the body of a 200 answer. After an error the connection is of no
@@ -87,8 +100,9 @@ impl Connection {
     }
 
     fn exchange(&mut self, mut request: Request<String>, length: Length) -> io::Result<String> {
-        let host = HeaderValue::from_str(&self.address).map_err(io::Error::other)?;
+        let host = HeaderValue::from_str(&self.door.address).map_err(io::Error::other)?;
         request.headers_mut().insert(HOST, host);
+        self.door.authorize(&mut request);
         let (sender, timeout) = (&mut self.sender, self.timeout);
         self.runtime.block_on(async move {
             let answer = within(timeout, async {
@@ -101,9 +115,17 @@ impl Connection {
     }
 }
 
-async fn connect(address: SocketAddr) -> io::Result<SendRequest<String>> {
+async fn connect(address: SocketAddr, door: &Door) -> io::Result<SendRequest<String>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
+    let Some(trust) = &door.trust else { return speak(stream).await };
+    let connector = TlsConnector::from(trust.config());
+    speak(connector.connect(door.server_name()?, stream).await?).await
+}
+
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> io::Result<SendRequest<String>> {
     let (sender, connection) = http1::Builder::new()
         .max_header_size(HEAD_BYTES_MAX)
         .handshake(TokioIo::new(stream))
@@ -118,7 +140,11 @@ async fn connect(address: SocketAddr) -> io::Result<SendRequest<String>> {
 fn accepted(answer: Response<Incoming>, length: Length) -> io::Result<Response<Incoming>> {
     if answer.status() != StatusCode::OK {
         let (version, status) = (answer.version(), answer.status());
-        return Err(invalid(format!("it answered '{version:?} {status}'")));
+        let hint = match status {
+            StatusCode::UNAUTHORIZED => ": it asks for a token, or for another one",
+            _ => "",
+        };
+        return Err(invalid(format!("it answered '{version:?} {status}'{hint}")));
     }
     let said = answer.body().size_hint().exact();
     if length == Length::Declared && said.is_none_or(|bytes| bytes > ANSWER_BYTES_MAX) {

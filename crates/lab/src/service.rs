@@ -105,12 +105,6 @@ impl ServiceKind {
         matches!(self, Self::Evm | Self::Payments)
     }
 
-    /// Tells whether a validator has a gateway to this service.
-    #[must_use]
-    pub fn has_gateway(self) -> bool {
-        matches!(self, Self::Kv | Self::Evm)
-    }
-
     /// Versions of its rules that the program has.
     #[must_use]
     pub fn versions(self) -> Versions {

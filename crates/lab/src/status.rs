@@ -1,6 +1,6 @@
 //! Asking validators how they are.
 
-use crate::http;
+use crate::http::Door;
 use quorate_types::Versions;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -164,12 +164,13 @@ const BYTES_SENT: &str = "quorate_bytes_sent_total{";
 ///
 /// # Errors
 /// When it does not answer in time, or not with a status.
-pub fn ask(address: &str, timeout: Duration) -> io::Result<ValidatorStatus> {
+pub fn ask(door: impl Into<Door>, timeout: Duration) -> io::Result<ValidatorStatus> {
+    let door = door.into();
     let asked = Instant::now();
-    let body = http::get(address, "/status", timeout)?;
+    let body = door.get("/status", timeout)?;
     let mut status: ValidatorStatus = serde_json::from_str(&body)?;
     status.at = Some(asked + asked.elapsed() / 2);
-    status.bytes_sent = sum_of(BYTES_SENT, &http::get(address, "/metrics", timeout)?);
+    status.bytes_sent = sum_of(BYTES_SENT, &door.get("/metrics", timeout)?);
     Ok(status)
 }
 
@@ -179,15 +180,19 @@ fn sum_of(metric: &str, text: &str) -> u64 {
     text.lines().filter_map(value).sum()
 }
 
-/// Asks all at once, each as far as it answers in time; in the order of `addresses`.
+/// Asks all at once, each as far as it answers in time; in the order of `doors`.
 ///
 /// # Panics
 /// Never: asking does not panic.
 #[must_use]
-pub fn ask_all(addresses: &[String], timeout: Duration) -> Vec<io::Result<ValidatorStatus>> {
+pub fn ask_all<D: Clone + Into<Door>>(
+    doors: &[D],
+    timeout: Duration,
+) -> Vec<io::Result<ValidatorStatus>> {
     thread::scope(|scope| {
+        let doors = doors.iter().cloned().map(Into::into);
         let asked: Vec<_> =
-            addresses.iter().map(|address| scope.spawn(move || ask(address, timeout))).collect();
+            doors.map(|door: Door| scope.spawn(move || ask(door, timeout))).collect();
         asked.into_iter().map(|answer| answer.join().expect("asking does not panic")).collect()
     })
 }

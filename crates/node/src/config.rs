@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 mod agreed;
 pub mod check;
+mod doors;
 pub mod fields;
 pub mod names;
 mod template;
@@ -47,21 +48,22 @@ pub struct NodeConfig {
     /// address, on the same interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// `address:port` for status and metrics over plain HTTP, without authentication: keep it on
-    /// the loopback interface or behind a firewall.
+    /// `address:port` for status and metrics. In clear on the loopback interface alone, unless
+    /// [`NodeConfig::http_insecure`] is set.
     #[serde(default = "default_http")]
     pub http: String,
-    /// `address:port` for the gateway: the key-value store over plain HTTP, or Ethereum's JSON-RPC.
+    /// `address:port` for the gateway: the key-value store over HTTP, or Ethereum's JSON-RPC.
     /// Absent: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
-    /// A file with the token that callers of the gateway show. Absent: it asks for none.
+    /// A file with the token that callers of the gateway show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_token_file: Option<PathBuf>,
-    /// A file with users of the key-value gateway, each with a token, rights and a prefix.
+    /// A file with users of the gateway, each with a token and rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_tokens_file: Option<PathBuf>,
-    /// Lets every program on this machine use the key-value gateway without a token.
+    /// Lets whoever reaches the gateway use it without a token: on the loopback interface, and
+    /// JSON-RPC everywhere.
     #[serde(default)]
     pub gateway_open: bool,
     /// Certificate chain of the gateway, in PEM. Absent: plain HTTP.
@@ -73,6 +75,15 @@ pub struct NodeConfig {
     /// Status and metrics over TLS too, with the same certificate.
     #[serde(default)]
     pub http_tls: bool,
+    /// A file with the token that readers of status and metrics show. Absent: they need none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_token_file: Option<PathBuf>,
+    /// A file with users of status and metrics, each with a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_tokens_file: Option<PathBuf>,
+    /// Shows status and metrics to other machines in plain HTTP.
+    #[serde(default)]
+    pub http_insecure: bool,
     /// Takes plain HTTP from other machines at the gateway.
     #[serde(default)]
     pub gateway_insecure: bool,
@@ -305,6 +316,14 @@ pub enum ConfigError {
         /// Digest of the file that is here.
         found: String,
     },
+    /// An HTTP door that would be open in clear, or to whom it must not be.
+    #[error("{path}: {problem}", path = path.display())]
+    Door {
+        /// Path of the file.
+        path: PathBuf,
+        /// Rule that it breaks, and the remedy.
+        problem: String,
+    },
     /// A replica's setting out of its range.
     #[error("{path}, section [{section}]: {source}", path = path.display())]
     Replica {
@@ -369,6 +388,9 @@ impl NodeConfig {
             tls_cert: None,
             tls_key: None,
             http_tls: false,
+            http_token_file: None,
+            http_tokens_file: None,
+            http_insecure: false,
             gateway_insecure: false,
             http_requests_per_second: 0,
             durability: Durability::default(),
@@ -410,6 +432,7 @@ impl NodeConfig {
         taken.map_err(|source| ConfigError::Unknown { path: config.committee.clone(), source })?;
         config.name_clients_file(path);
         config.validate(path)?;
+        config.check_doors(path)?;
         Ok(config)
     }
 
@@ -428,6 +451,8 @@ impl NodeConfig {
             &mut self.passphrase_file,
             &mut self.gateway_token_file,
             &mut self.gateway_tokens_file,
+            &mut self.http_token_file,
+            &mut self.http_tokens_file,
             &mut self.tls_cert,
             &mut self.tls_key,
             &mut self.clients_file,

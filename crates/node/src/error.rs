@@ -3,6 +3,7 @@
 use crate::ConfigError;
 use crate::config::UPGRADE;
 use crate::descriptors::TooFewDescriptors;
+use crate::http_access::TokenError;
 use crate::http_tls::HttpTlsError;
 use crate::payments::{AuthorityConfigError, PayEpochError};
 use quorate_crypto::{KeyFileError, PassphraseError};
@@ -126,6 +127,9 @@ pub enum NodeError {
     /// The certificate of an HTTP door is refused.
     #[error(transparent)]
     HttpTls(#[from] HttpTlsError),
+    /// The tokens of an HTTP door are not taken.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// The process may have too few files and connections open.
     #[error(transparent)]
     TooFewDescriptors(#[from] TooFewDescriptors),

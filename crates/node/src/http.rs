@@ -2,19 +2,23 @@
 //! `/readyz` (it is of use), and the [dashboard] with its `/events`, over plain HTTP, or TLS where
 //! the configuration says so.
 //!
-//! There is no authentication: the default address is on the loopback interface.
+//! Who may read is the configuration's to say ([`crate::http_access`]): on the loopback interface,
+//! which is the default, everybody. `/healthz` and `/readyz` ask nobody for a token.
 
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::dashboard;
+use crate::http_access::{DoorUser, Users, guard};
 use crate::http_server::{self, DoorRules};
 use crate::metrics::exposition;
 pub use crate::shown::{NodeStatus, Queues, Shown, Summary};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::net::TcpListener;
 
@@ -25,19 +29,44 @@ struct Readiness {
     reasons: Vec<String>,
 }
 
+/// Users of the status page; `None` where everybody is let in.
+pub type StatusUsers = Option<Arc<Users<DoorUser>>>;
+
 /// Serves the pages to so many at once, for ever.
-pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits, rules: DoorRules) {
+pub async fn serve(
+    socket: TcpListener,
+    shown: Shown,
+    limits: ConnectionLimits,
+    (users, rules): (StatusUsers, DoorRules),
+) {
     let cut = shown.metrics.cut_counter("too-many-status");
     let acceptor = Acceptor::new(socket, ConnectionLimiter::new(limits, cut), limits.total);
-    let pages = Router::new()
-        .merge(dashboard::files())
-        .route("/events", get(dashboard::events))
+    http_server::serve(acceptor, pages(users).with_state(shown), rules).await;
+}
+
+/// All pages. With users, those that tell something of the network ask for a token.
+fn pages(users: StatusUsers) -> Router<Shown> {
+    let guarded = match users {
+        Some(users) => guarded_pages().route_layer(from_fn_with_state(users, guard)),
+        None => guarded_pages(),
+    };
+    guarded.merge(open_pages())
+}
+
+/// Pages for those who may read.
+fn guarded_pages() -> Router<Shown> {
+    Router::new()
         .route("/status", get(status))
         .route("/metrics", get(metrics))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .with_state(shown);
-    http_server::serve(acceptor, pages, rules).await;
+        .route("/events", get(dashboard::events))
+}
+
+/// Pages for everybody: whoever probes a validator (an orchestrator, a load balancer) can rarely
+/// hold a token, and learns no more than whether it runs and is of use. The dashboard's files are the
+/// same for everybody; what they show, they ask for at `/events`.
+fn open_pages() -> Router<Shown> {
+    let probes = Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz));
+    probes.merge(dashboard::files())
 }
 
 async fn status(State(shown): State<Shown>) -> Response {

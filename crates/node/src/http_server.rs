@@ -4,7 +4,7 @@ use crate::connections::{AcceptedStream, Acceptor};
 use crate::http_tls::HttpTls;
 use crate::quotas::AddressRates;
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -31,6 +31,9 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of one connection that wait to be read, and longest head of a request.
 const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Refusal of an address beyond its rate.
+const TOO_MANY: &str = "this address sends more requests than it may: try again after Retry-After";
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -86,7 +89,7 @@ where
             async move {
                 let response = match response {
                     Ok(response) => response.await.map(|response| response.map(Body::new)),
-                    Err(wait) => Ok(too_many(wait)),
+                    Err(wait) => Ok(too_many(wait, TOO_MANY)),
                 };
                 drop(busy);
                 response
@@ -118,15 +121,24 @@ async fn open(stream: AcceptedStream, from: IpAddr, rules: &DoorRules) -> Option
     }
 }
 
-/// Refusal of a request that exceeds its sender's rate.
-fn too_many(wait: Duration) -> Response<Body> {
+/// Refusal of a request that exceeds its sender's rate: when to come again, and why.
+pub(crate) fn too_many(wait: Duration, error: &str) -> Response<Body> {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    let error = "this address sends more requests than it may: try again after Retry-After";
+    let again = (header::RETRY_AFTER, HeaderValue::from(seconds));
+    refusal(StatusCode::TOO_MANY_REQUESTS, error, Some(again))
+}
+
+/// Refusal of a request: a JSON object that says what is wrong, with one more field in its head.
+pub(crate) fn refusal(
+    status: StatusCode,
+    error: &str,
+    field: Option<(HeaderName, HeaderValue)>,
+) -> Response<Body> {
     let mut response = Response::new(Body::from(json!({ "error": error }).to_string()));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response.headers_mut().extend(field);
     response
 }
 

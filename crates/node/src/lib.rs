@@ -27,6 +27,7 @@ pub mod execution;
 mod guard;
 pub mod health;
 pub mod http;
+pub mod http_access;
 pub mod http_server;
 pub mod http_tls;
 pub mod keys;

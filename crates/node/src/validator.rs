@@ -31,7 +31,8 @@ use crate::descriptors::{Demand, Descriptors, limit};
 use crate::device::GuardedJournal;
 use crate::evidence::EvidenceFolder;
 use crate::execution::ExecutionWorker;
-use crate::http::{self, Queues, Shown};
+use crate::http::{self, Queues, Shown, StatusUsers};
+use crate::http_access::reload_on_hangups;
 use crate::http_server::DoorRules;
 use crate::keys::Keyring;
 use crate::log::log_thread;
@@ -528,9 +529,9 @@ impl Validator {
         let listener = Listener::new(tls, peers, network, ingress);
         runtime.spawn(listener.run(sockets.peers));
         let status = ConnectionLimits::of(self.shares.status);
-        let rules = origin.status_rules.clone();
-        reload_certificate(runtime, &rules)?;
-        runtime.spawn(http::serve(sockets.http, self.shown.clone(), status, rules));
+        let (users, rules) = (origin.status_users.clone(), origin.status_rules.clone());
+        reload_status(runtime, users.clone(), &rules)?;
+        runtime.spawn(http::serve(sockets.http, self.shown.clone(), status, (users, rules)));
         Ok(())
     }
 }
@@ -547,14 +548,15 @@ impl Drop for Validator {
     }
 }
 
-/// Reads the certificate of a status page, if it has one, again when the process is told to.
-pub(crate) fn reload_certificate(runtime: &Runtime, rules: &DoorRules) -> Result<(), NodeError> {
-    let Some(tls) = rules.tls.clone() else { return Ok(()) };
-    let _inside = runtime.enter();
+/// Has users and certificate of a status page read again when the process is told to.
+pub(crate) fn reload_status(
+    runtime: &Runtime,
+    users: StatusUsers,
+    rules: &DoorRules,
+) -> Result<(), NodeError> {
+    let names = ["users of the status page", "certificate of the status page"];
     let start = |source| NodeError::Start { what: "signal handler", source };
-    let hangups = Hangups::listen().map_err(start)?;
-    runtime.spawn(hangups.reload("certificate of the status page", move || tls.reload()));
-    Ok(())
+    reload_on_hangups(runtime, names, (users, rules)).map_err(start)
 }
 
 /// Bound before anything else is opened: a second validator fails here, with a clear reason.

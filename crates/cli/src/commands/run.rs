@@ -1,16 +1,16 @@
 //! `quorate run`: one validator.
 
 use crate::commands::config::refused;
-use crate::commands::is_loopback;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase, secret};
 use clap::Args;
 use quorate_crypto::IdentitySecret;
 use quorate_gateway::ethereum::{Description, Ethereum, EthereumConfig, EthereumError, Run};
-use quorate_gateway::rest::{Access, Gateway, GatewayConfig, GatewayError, RestLimits};
+use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, RestLimits, User};
 use quorate_lab::{Genesis, GenesisError, ServiceKind};
 use quorate_ledger::evm;
 use quorate_node::connections::ConnectionLimits;
+use quorate_node::http_access::{Access, DoorUser};
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::HttpTls;
 use quorate_node::keys::Keyring;
@@ -91,85 +91,31 @@ impl Options {
         let service: ServiceKind = config.service.parse().map_err(|error| {
             Failure::usage(format!("{}: 'service': {error}", config.committee.display()))
         })?;
-        self.check_gateway(&config, service)?;
-        if config.gateway.is_some() && service == ServiceKind::Kv {
-            let refused = |error| format!("{}: {error}", self.config.display());
-            self.access(&config)?.load().map_err(|error| Failure::usage(refused(error)))?;
-        }
+        self.check_tokens(&config, service)?;
         let genesis = genesis(&self.config, &config, service)?;
         init_logging(config.log);
         descriptors::raise_limit();
         self.start(&config, service, genesis.as_ref())
     }
 
-    /// Refuses a gateway that could answer nothing, or would answer too many.
-    fn check_gateway(&self, config: &NodeConfig, service: ServiceKind) -> CommandResult {
-        let refused =
-            |reason: String| Err(Failure::usage(format!("{}: {reason}", self.config.display())));
-        let named = [
-            (config.gateway_token_file.is_some(), "gateway_token_file"),
-            (config.gateway_tokens_file.is_some(), "gateway_tokens_file"),
-            (config.gateway_open, "gateway_open"),
-        ];
-        let mut named = named.into_iter().filter_map(|(is_set, name)| is_set.then_some(name));
-        let access = (named.next(), named.next());
-        let Some(address) = &config.gateway else {
-            return match access.0 {
-                Some(name) => refused(format!("'{name}' without 'gateway': name both")),
-                None => Ok(()),
-            };
-        };
-        if !service.has_gateway() {
-            return refused(format!(
-                "'gateway' needs service = \"kv\" or \"evm\", not \"{service}\""
-            ));
-        }
-        match access {
-            (Some(name), _) if service == ServiceKind::Evm => {
-                return refused(format!("'{name}' is for service = \"kv\": JSON-RPC has no token"));
-            }
-            (Some(one), Some(other)) => {
-                return refused(format!("'{one}' and '{other}' exclude one another: keep one"));
-            }
-            _ => {}
-        }
-        if !config.replica.certifies_execution() {
-            return refused(
-                "'gateway' needs execution_certificates = true in [settings] of the committee file"
-                    .into(),
-            );
-        }
-        // Of an address that is none, listening says why.
-        if is_loopback(address).unwrap_or(true) {
+    /// Refuses files of tokens that the gateway would not take, before anything is started.
+    fn check_tokens(&self, config: &NodeConfig, service: ServiceKind) -> CommandResult {
+        if config.gateway.is_none() {
             return Ok(());
         }
-        if config.gateway_open {
-            return refused(format!(
-                "'gateway' = \"{address}\" with 'gateway_open' lets everybody write who reaches it: \
-                 name a token file, or listen on 127.0.0.1"
-            ));
-        }
-        if config.tls_cert.is_none() && !config.gateway_insecure {
-            return refused(format!(
-                "'gateway' = \"{address}\" would carry tokens and data over a network in clear: set \
-                 tls_cert and tls_key, listen on 127.0.0.1, or set gateway_insecure = true where the \
-                 network encrypts by itself"
-            ));
-        }
-        Ok(())
+        let access = self.access(config)?;
+        let loaded = match service {
+            ServiceKind::Evm => access.load::<DoorUser>().map(drop),
+            _ => access.load::<User>().map(drop),
+        };
+        loaded.map_err(|error| Failure::usage(format!("{}: {error}", self.config.display())))
     }
 
-    /// Who may use the key-value gateway. Where the configuration says nothing of it, whoever shows
-    /// a token that is made at the first start.
+    /// Who may use the gateway. Where the configuration says nothing of it, whoever shows a token
+    /// that is made at the first start.
     fn access(&self, config: &NodeConfig) -> Result<Access, Failure> {
-        if config.gateway_open {
-            return Ok(Access::Open);
-        }
-        if let Some(path) = &config.gateway_tokens_file {
-            return Ok(Access::Users(path.clone()));
-        }
-        if let Some(path) = &config.gateway_token_file {
-            return Ok(Access::Token(path.clone()));
+        if let Some(access) = config.gateway_access() {
+            return Ok(access);
         }
         let path = self.config.with_file_name(TOKEN);
         if !path.exists() {
@@ -203,7 +149,7 @@ impl Options {
             let gateway = match (kept.take(), genesis) {
                 (Some(door), _) => Some(door.begin_run(&validator)),
                 (None, Some(Genesis::Evm(genesis))) => {
-                    start_ethereum(config, &validator, (identity, rules), genesis.clone())?
+                    self.start_ethereum(config, &validator, (identity, rules), genesis.clone())?
                 }
                 (None, _) => self.start_gateway(config, &validator, (identity, rules))?,
             };
@@ -252,6 +198,34 @@ impl Options {
             GatewayError::Threads(_) | GatewayError::Client(_) => Failure::run(error),
         });
         started.map(|gateway| Some(Door::Rest(gateway)))
+    }
+
+    /// Starts Ethereum's JSON-RPC beside a validator, where the configuration names a gateway.
+    fn start_ethereum(
+        &self,
+        config: &NodeConfig,
+        beside: &Validator,
+        (identity, rules): (Arc<IdentitySecret>, DoorRules),
+        genesis: evm::Genesis,
+    ) -> Result<Option<Door>, Failure> {
+        let (Some(address), Some(run)) = (config.gateway.clone(), run_of(beside)) else {
+            return Ok(None);
+        };
+        let settings = EthereumConfig {
+            address,
+            history: beside.history(),
+            vouching: identity,
+            genesis: Arc::new(genesis),
+            connections: ConnectionLimits::of(beside.descriptors().gateway),
+            access: self.access(config)?,
+            rules,
+            cut: beside.shown().metrics.cut_counter(CUT_REASON),
+        };
+        let started = Ethereum::start(&settings, &run).map_err(|error| match error {
+            EthereumError::Listen { .. } | EthereumError::Token(_) => Failure::usage(error),
+            EthereumError::Threads(_) | EthereumError::Client(_) => Failure::run(error),
+        });
+        started.map(|ethereum| Some(Door::Ethereum(ethereum)))
     }
 
     /// Starts an honest validator; in builds with the feature `liar`, one that will lie if it is
@@ -357,32 +331,6 @@ fn door_rules(config: &NodeConfig) -> Result<DoorRules, Failure> {
     })
 }
 
-/// Starts Ethereum's JSON-RPC beside a validator, where the configuration names a gateway.
-fn start_ethereum(
-    config: &NodeConfig,
-    beside: &Validator,
-    (identity, rules): (Arc<IdentitySecret>, DoorRules),
-    genesis: evm::Genesis,
-) -> Result<Option<Door>, Failure> {
-    let (Some(address), Some(run)) = (config.gateway.clone(), run_of(beside)) else {
-        return Ok(None);
-    };
-    let settings = EthereumConfig {
-        address,
-        history: beside.history(),
-        vouching: identity,
-        genesis: Arc::new(genesis),
-        connections: ConnectionLimits::of(beside.descriptors().gateway),
-        rules,
-        cut: beside.shown().metrics.cut_counter(CUT_REASON),
-    };
-    let started = Ethereum::start(&settings, &run).map_err(|error| match error {
-        EthereumError::Listen { .. } => Failure::usage(error),
-        EthereumError::Threads(_) | EthereumError::Client(_) => Failure::run(error),
-    });
-    started.map(|ethereum| Some(Door::Ethereum(ethereum)))
-}
-
 /// Run of a validator for JSON-RPC to read, where its service has a reader.
 fn run_of(validator: &Validator) -> Option<Run> {
     let epochs = validator.epochs();
@@ -454,6 +402,7 @@ pub(crate) fn fail(error: NodeError) -> Failure {
         | NodeError::OtherService { .. }
         | NodeError::NoAdmission(_)
         | NodeError::HttpTls(_)
+        | NodeError::Token(_)
         | NodeError::StartedBefore { .. }
         | NodeError::Storage(
             StorageError::InUse { .. }

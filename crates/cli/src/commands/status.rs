@@ -1,14 +1,17 @@
 //! `quorate status`: validators side by side, once or again and again.
 
+mod doors;
 mod members;
+
+pub(crate) use doors::Keys;
 
 use crate::failure::{Code, CommandResult, Failure};
 use crate::{output, signals};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use quorate_lab::http::Door;
 use quorate_lab::status::{SyncProgress, ValidatorStatus, Witnesses, ask_all};
-use quorate_node::NodeConfig;
 use quorate_report::text::thousands;
 use serde_json::{Value, json};
 use std::fmt;
@@ -36,6 +39,8 @@ const CLEAR: &str = "\x1b[H\x1b[J";
     quorate status net                                  all validators of a testnet\n  \
     quorate status --config net/validator-0/config.toml one of them\n  \
     quorate status --http 127.0.0.1:9100 10.0.0.2:9100  anywhere\n  \
+    quorate status --http https://10.0.0.2:9100 --ca ca.pem --token-file token\n  \
+    \u{20}                                                   with TLS and a token\n  \
     quorate status net --watch                          again every two seconds\n\n\
     `agrees` compares roots among validators that executed the same height, and says\n\
     why one is of no use now. Below is each member as the others see it: certificates\n\
@@ -53,6 +58,8 @@ pub(crate) struct Options {
     /// Addresses of the validators' status
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     http: Vec<String>,
+    #[command(flatten)]
+    keys: Keys,
     /// Refresh every SECONDS (2 if no number is given), until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
           require_equals = true, value_parser = clap::value_parser!(u64).range(1..=3_600))]
@@ -68,9 +75,9 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
-        let addresses = self.addresses()?;
+        let doors = self.doors()?;
         let Some(seconds) = self.watch else {
-            let look = Look::now(&addresses);
+            let look = Look::now(&doors);
             self.print(&look, None);
             return look.verdict();
         };
@@ -78,7 +85,7 @@ impl Options {
         let mut last: Option<Look> = None;
         let mut looks = 0;
         loop {
-            let look = Look::now(&addresses);
+            let look = Look::now(&doors);
             self.print(&look, last.as_ref());
             looks += 1;
             let ended = self.times == Some(looks)
@@ -116,17 +123,15 @@ impl Options {
         }
     }
 
-    fn addresses(&self) -> Result<Vec<String>, Failure> {
+    fn doors(&self) -> Result<Vec<Door>, Failure> {
         if !self.http.is_empty() {
-            return Ok(self.http.clone());
+            return self.keys.doors_at(&self.http);
         }
-        let configs = match &self.directory {
-            Some(directory) => configs_in(directory)?,
-            None if self.config.is_empty() => configs_in(Path::new("."))?,
-            None => self.config.clone(),
-        };
-        let http = |path: &PathBuf| NodeConfig::load(path).map(|config| config.http);
-        configs.iter().map(http).collect::<Result<_, _>>().map_err(Failure::usage)
+        match &self.directory {
+            Some(directory) => self.keys.doors_in(directory),
+            None if self.config.is_empty() => self.keys.doors_in(Path::new(".")),
+            None => self.keys.doors_of(&self.config),
+        }
     }
 }
 
@@ -171,9 +176,10 @@ struct Look {
 }
 
 impl Look {
-    fn now(addresses: &[String]) -> Self {
+    fn now(doors: &[Door]) -> Self {
         let at = Instant::now();
-        Self { at, entries: judge(addresses, ask_all(addresses, TIMEOUT)) }
+        let addresses: Vec<String> = doors.iter().map(Door::name).collect();
+        Self { at, entries: judge(&addresses, ask_all(doors, TIMEOUT)) }
     }
 
     fn verdict(&self) -> CommandResult {

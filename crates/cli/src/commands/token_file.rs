@@ -1,9 +1,10 @@
 //! Files of users with tokens, as gateways read them: changed by commands, whole or not at all.
 
 use crate::failure::{CommandResult, Failure};
-use crate::secret;
+use crate::{output, secret};
 use quorate_crypto::hash;
-use quorate_gateway::rest::{TokensFile, UserEntry};
+use quorate_node::http_access::{TokensFile, UserEntry};
+use serde_json::json;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -14,6 +15,15 @@ pub(super) fn new_token() -> (String, String) {
     let token = secret::new_token();
     let hash = hash(token.as_bytes()).to_hex();
     (token, hash)
+}
+
+/// Prints a new token, this once.
+pub(super) fn show(token: &str, as_json: bool) {
+    if as_json {
+        output::json(&json!({ "token": token }));
+    } else {
+        output::line(token);
+    }
 }
 
 /// Reads the users of a file.

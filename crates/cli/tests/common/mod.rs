@@ -6,7 +6,9 @@ pub(crate) mod door;
 pub(crate) mod load;
 pub(crate) mod mounts;
 pub(crate) mod operators;
+pub(crate) mod socket;
 pub(crate) mod spoken;
+pub(crate) mod tls;
 
 use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_lab::processes::Processes;

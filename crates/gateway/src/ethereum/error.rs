@@ -7,6 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE};
 use quorate_ledger::evm::Called;
 use quorate_node::ReadingError;
+use quorate_node::http_access::Refused;
 
 /// An error of a call.
 pub(super) type Failure = ErrorObjectOwned;
@@ -19,6 +20,12 @@ const NOT_FOUND: i32 = -32_001;
 
 /// Code of an error that passes: there is no state to read for a moment.
 const UNAVAILABLE: i32 = -32_002;
+
+/// Code of an error that passes when calls are fewer (EIP-1474).
+const TOO_MANY: i32 = -32_005;
+
+/// Code of a call that its sender may not make (EIP-1193).
+const UNAUTHORISED: i32 = 4_100;
 
 /// The machine reverted; the data say why.
 const REVERTED: i32 = 3;
@@ -43,6 +50,20 @@ pub(super) fn between_runs() -> Failure {
 /// Returns `true` for [`between_runs`].
 pub(super) fn passes(failure: &Failure) -> bool {
     failure.code() == UNAVAILABLE
+}
+
+pub(super) fn too_many(sender: &str) -> Failure {
+    let text = format!("{sender} sends more calls than it may: try again in a second");
+    Failure::owned::<()>(TOO_MANY, text, None)
+}
+
+pub(super) fn refused(refused: Refused) -> Failure {
+    match refused {
+        Refused::TooMany(_) => too_many("this token"),
+        Refused::NoToken | Refused::ReadOnly => {
+            Failure::owned::<()>(UNAUTHORISED, refused.to_string(), None)
+        }
+    }
 }
 
 pub(super) fn internal(reason: impl ToString) -> Failure {

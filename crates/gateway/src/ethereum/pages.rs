@@ -1,6 +1,8 @@
 //! Answers to requests that are not calls: the explorer's files, and leave for browsers to call
 //! from pages of other origins.
 
+use super::access::{RpcUsers, Sender};
+use axum::response::IntoResponse;
 use jsonrpsee::core::BoxError;
 use jsonrpsee::server::{HttpBody, HttpRequest, HttpResponse};
 use quorate_node::pages::{HEADERS, PageFile, SHARED};
@@ -16,21 +18,25 @@ const FILES: [PageFile; 3] = [
     PageFile::script("/explorer.js", include_str!("../explorer/explorer.js")),
 ];
 
-/// Serves the pages in front of the calls.
+/// Serves the pages in front of the calls, and lets in whose calls are taken. The explorer's files
+/// are for everybody: what they show, they ask for by calls.
 #[derive(Clone, Debug)]
-pub(super) struct Pages;
+pub(super) struct Pages {
+    pub(super) users: RpcUsers,
+}
 
 impl<S> Layer<S> for Pages {
     type Service = InFront<S>;
 
     fn layer(&self, inner: S) -> InFront<S> {
-        InFront { inner }
+        InFront { inner, users: self.users.clone() }
     }
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct InFront<S> {
     inner: S,
+    users: RpcUsers,
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<HttpResponse, BoxError>> + Send>>;
@@ -49,14 +55,19 @@ where
         self.inner.poll_ready(context).map_err(Into::into)
     }
 
-    fn call(&mut self, request: HttpRequest<B>) -> Answer {
-        match page(&request) {
-            Some(page) => Box::pin(done(page)),
-            None => {
-                let answer = self.inner.call(request);
-                Box::pin(async move { answer.await.map(open_to_all).map_err(Into::into) })
-            }
+    fn call(&mut self, mut request: HttpRequest<B>) -> Answer {
+        if let Some(page) = page(&request) {
+            return Box::pin(done(page));
         }
+        match Sender::of(&self.users, request.headers()) {
+            Ok(sender) => request.extensions_mut().insert(sender),
+            Err(refused) => {
+                let response = refused.into_response().map(HttpBody::new);
+                return Box::pin(done(open_to_all(response)));
+            }
+        };
+        let answer = self.inner.call(request);
+        Box::pin(async move { answer.await.map(open_to_all).map_err(Into::into) })
     }
 }
 
@@ -96,14 +107,14 @@ fn respond(status: u16, kind: &'static str, content: &'static str) -> HttpRespon
         .expect("plain headers")
 }
 
-/// Wallets in browsers call from pages of others. A call brings no credentials that could be
-/// stolen.
+/// Wallets in browsers call from pages of others. A browser adds no credentials to a call by
+/// itself: a page that shows a token was given it.
 fn open_to_all(mut response: HttpResponse) -> HttpResponse {
     let headers = response.headers_mut();
     for (name, value) in [
         ("access-control-allow-origin", "*"),
         ("access-control-allow-methods", "POST, GET, OPTIONS"),
-        ("access-control-allow-headers", "content-type"),
+        ("access-control-allow-headers", "authorization, content-type"),
         ("access-control-max-age", "86400"),
     ] {
         headers.insert(name, value.parse().expect("plain text"));

@@ -1,5 +1,6 @@
 //! Subscriptions over open connections: new blocks, and logs.
 
+use super::access::Sender;
 use super::chain::Chain;
 use super::context::Context;
 use super::convert;
@@ -46,7 +47,7 @@ async fn subscribe(
     params: Params<'static>,
     pending: PendingSubscriptionSink,
     context: Arc<Context>,
-    _: Extensions,
+    extensions: Extensions,
 ) -> SubscriptionResult {
     let topic = match topic(&params, &context.chain) {
         Ok(topic) => topic,
@@ -60,7 +61,9 @@ async fn subscribe(
     // Read before the answer: a transaction that is sent after it is in a later block.
     let from = chain.newest();
     let sink = pending.accept().await?;
-    notify(&chain, &topic, from, &sink).await;
+    let sender = extensions.get::<Sender>().cloned();
+    let is_let_in = || sender.as_ref().is_some_and(Sender::is_let_in);
+    notify(&chain, &topic, (from, &is_let_in), &sink).await;
     Ok(())
 }
 
@@ -79,13 +82,22 @@ fn topic(params: &Params<'_>, chain: &Chain) -> Result<Topic, Failure> {
     }
 }
 
-/// Sends every block after `seen` in order, until the subscriber is gone. One that reads slowly
-/// gets them late, and delays nobody else. Over the end of an epoch it waits for the next run.
-async fn notify(chain: &Chain, topic: &Topic, mut seen: u64, sink: &SubscriptionSink) {
+/// Sends every block after `seen` in order, until the subscriber is gone or its token is. One that
+/// reads slowly gets them late, and delays nobody else. Over the end of an epoch it waits for the
+/// next run.
+async fn notify(
+    chain: &Chain,
+    topic: &Topic,
+    (mut seen, is_let_in): (u64, &(dyn Fn() -> bool + Sync)),
+    sink: &SubscriptionSink,
+) {
     let mut heights = chain.beside.heights();
     loop {
         let newest = heights.borrow_and_update().0;
         while seen < newest {
+            if !is_let_in() {
+                return;
+            }
             let (chain, topic, next) = (chain.clone(), topic.clone(), seen + 1);
             let found = tokio::task::spawn_blocking(move || messages(&chain, &topic, next)).await;
             let messages = match found {

@@ -9,10 +9,12 @@ const TAIL = 20; // Blocks that the overview looks at; it lists half of them.
 const SEARCHED = 10_000; // Blocks in which events are searched at once.
 const ETHER = 18; // Decimals.
 const IDLE = 5_000; // Milliseconds without a block after which a chain is called idle.
+const TOKEN = "quorate-token"; // Name of the validator's token in this tab's storage, if the validator asks for one.
 const LATE = 30_000; // Milliseconds after which a missing certificate is no longer asked for.
 
 class Unreachable extends Error {}
 class Refused extends Error {}
+class TokenNeeded extends Refused {}
 class NotFound extends Error {}
 
 // ---- Asking the validator. Calls made together travel together.
@@ -43,13 +45,15 @@ async function send(calls) {
 }
 
 async function post(body) {
+  const token = sessionStorage.getItem(TOKEN);
   try {
-    const headers = { "content-type": "application/json" };
+    const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
     const response = await fetch("/", { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(10_000) });
-    return await response.json();
+    if (response.status !== 401) return await response.json();
   } catch (failure) {
     throw new Unreachable(failure.message);
   }
+  throw new TokenNeeded(token ? "it takes another token" : "it asks for a token");
 }
 
 function settle(call, answer) {
@@ -703,8 +707,23 @@ function show(view, name) {
 function failurePage(failure) {
   if (failure instanceof NotFound) return { title: "Not found", body: [el("h1", {}, "Not found"), el("p", {}, failure.message)] };
   if (failure instanceof Unreachable) return { title: "No answer", body: [el("h1", {}, "This validator does not answer"), el("p", { class: "quiet" }, "The page asks again every second.")], refresh: route };
+  if (failure instanceof TokenNeeded) return tokenPage(failure);
   if (!(failure instanceof Refused)) console.error(failure);
   return { title: "Failed", body: [el("h1", {}, "This page could not be made"), el("p", {}, explained(failure))] };
+}
+
+/** Asks for the token, which stays in this tab and goes to this validator alone. */
+function tokenPage(failure) {
+  const input = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: "" });
+  const keep = (event) => {
+    event.preventDefault();
+    sessionStorage.setItem(TOKEN, input.value.trim());
+    route();
+  };
+  const label = el("label", { for: "token" }, "Token");
+  const form = el("form", { class: "token", submit: keep }, label, input, el("button", {}, "Show the chain"));
+  const said = `${explained(failure)}. Whoever runs it makes one by quorate token add. It is kept until this tab is closed.`;
+  return { title: "Token", body: [el("h1", {}, "This validator asks for a token"), el("p", {}, said), form] };
 }
 
 function explained(failure) {
@@ -735,7 +754,8 @@ async function everySecond() {
     await view.refresh();
     if (view === shown) heard();
   } catch (failure) {
-    if (view === shown) notHeard(failure);
+    if (view === shown && failure instanceof TokenNeeded) show(tokenPage(failure), "");
+    else if (view === shown) notHeard(failure);
   }
   busy = false;
 }

@@ -7,13 +7,13 @@
 use super::RestLimits;
 use super::failure::Failure;
 use super::origin::WebPages;
-use super::tokens::{Granted, UserEntry, Users};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use parking_lot::Mutex;
 use quorate_engine::{is_beyond_share, must_leave_room};
+use quorate_node::http_access::{Granted, UserEntry, Users};
 use quorate_node::http_server::Caller;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -76,12 +76,10 @@ impl<U: UserEntry> Admission<U> {
             self.web_pages.check(headers)?;
             return Ok(Arc::new(U::Grant::everything()));
         };
-        let granted = if headers.contains_key(header::AUTHORIZATION) {
-            users.shown_by(headers)
-        } else {
-            U::Grant::guest().map(Arc::new)
-        };
-        granted.ok_or_else(Failure::no_token)
+        if headers.contains_key(header::AUTHORIZATION) {
+            return Ok(users.admit(users.shown_by(headers))?);
+        }
+        U::Grant::guest().map(Arc::new).ok_or_else(Failure::no_token)
     }
 
     /// Takes a place for a request of this sender. This machine's, without a name, are not counted

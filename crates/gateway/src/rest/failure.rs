@@ -5,6 +5,7 @@ use axum::Json;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use quorate_ledger::kv::{FormError, OutcomeError, Refusal};
+use quorate_node::http_access::Refused;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -54,8 +55,7 @@ impl Failure {
     }
 
     pub(crate) fn no_token() -> Self {
-        let error = "this needs the gateway's token: send 'Authorization: Bearer TOKEN'";
-        Self::new(StatusCode::UNAUTHORIZED, error)
+        Refused::NoToken.into()
     }
 
     /// The committee's answers do not fit the question.
@@ -102,6 +102,17 @@ impl IntoResponse for Failure {
         let mut response = (self.status, Json(content)).into_response();
         response.headers_mut().extend(header);
         response
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        let status = match refused {
+            Refused::NoToken => StatusCode::UNAUTHORIZED,
+            Refused::ReadOnly => StatusCode::FORBIDDEN,
+            Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
+        };
+        Self::new(status, refused.to_string())
     }
 }
 

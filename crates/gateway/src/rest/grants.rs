@@ -4,44 +4,11 @@
 //! decided.
 
 use super::failure::Failure;
-use super::tokens::{Granted, UserEntry};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use quorate_ledger::kv::{Operation, Scan, Step};
+use quorate_node::http_access::{Granted, Rights, UserEntry};
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
-
-/// Things that a user may do with the keys of its prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rights {
-    /// Read values and scan keys, and change nothing.
-    Read,
-    /// Read and change them.
-    Write,
-}
-
-impl fmt::Display for Rights {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        })
-    }
-}
-
-impl FromStr for Rights {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "read" => Ok(Self::Read),
-            "write" => Ok(Self::Write),
-            other => Err(format!("'{other}' is none of 'read' and 'write'")),
-        }
-    }
-}
 
 /// A user of the key-value gateway, as the file states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +23,9 @@ pub struct User {
     /// Beginning of every key that it may touch, as text; empty for all keys.
     #[serde(default)]
     pub prefix: String,
+    /// Most requests a second, of which a second's worth may come at once; 0 for any number.
+    #[serde(default)]
+    pub requests_per_second: u64,
 }
 
 impl UserEntry for User {
@@ -67,6 +37,10 @@ impl UserEntry for User {
 
     fn hash(&self) -> &str {
         &self.hash
+    }
+
+    fn requests_per_second(&self) -> u64 {
+        self.requests_per_second
     }
 
     fn check(&self) -> Result<(), String> {

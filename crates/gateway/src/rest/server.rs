@@ -1,18 +1,17 @@
 //! The gateway on its own threads, behind a listening socket.
 
-use super::{RestLimits, Token, TokenError, User, Users, router};
+use super::{RestLimits, User, router};
 use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use prometheus_client::metrics::counter::Counter;
 use quorate_crypto::IdentitySecret;
 use quorate_node::connections::{Acceptor, ConnectionLimiter};
+use quorate_node::http_access::{Access, TokenError, reload_on_hangups};
 use quorate_node::http_server::{self, DoorRules};
-use quorate_node::reload::Hangups;
 use quorate_node::{LearnerAddress, NodeError};
 use quorate_types::{History, ReplicaId};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -20,31 +19,6 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Threads that serve HTTP: they wait, mostly.
 const THREADS: usize = 2;
-
-/// Who is let in by a gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Everybody but web pages.
-    Open,
-    /// Whoever shows the token in this file.
-    Token(PathBuf),
-    /// The users in this file, read again on SIGHUP.
-    Users(PathBuf),
-}
-
-impl Access {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// When it is refused.
-    pub fn load(&self) -> Result<Option<Arc<Users<User>>>, TokenError> {
-        match self {
-            Self::Open => Ok(None),
-            Self::Token(path) => Token::read(path).map(|token| Some(Arc::new(token.into()))),
-            Self::Users(path) => Users::load(path).map(|users| Some(Arc::new(users))),
-        }
-    }
-}
 
 /// Configuration of a REST gateway.
 #[derive(Clone, Debug)]
@@ -132,7 +106,7 @@ impl Gateway {
     /// # Errors
     /// Why it cannot start.
     pub fn start(config: &GatewayConfig) -> Result<Self, GatewayError> {
-        let users = config.access.load()?;
+        let users = config.access.load::<User>()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("gateway")
@@ -153,7 +127,9 @@ impl Gateway {
         };
         let connection = Connection::open(&client)?;
         let (tls, is_open) = (config.rules.tls.is_some(), users.is_none());
-        reload(&runtime, users.clone(), &config.rules)?;
+        let names = ["users of the gateway", "certificate of the gateway"];
+        let files = (users.clone(), &config.rules);
+        reload_on_hangups(&runtime, names, files).map_err(GatewayError::Threads)?;
         let pages = router(KvClient::new(connection), users, config.limits);
         let connections = ConnectionLimiter::new(config.limits.connections, config.cut.clone());
         let (limiter, rules) = (Arc::clone(&connections), config.rules.clone());
@@ -180,24 +156,6 @@ impl Drop for Gateway {
             runtime.shutdown_background();
         }
     }
-}
-
-/// Has users and certificate read again when the process is told to.
-fn reload(
-    runtime: &Runtime,
-    users: Option<Arc<Users<User>>>,
-    rules: &DoorRules,
-) -> Result<(), GatewayError> {
-    let _inside = runtime.enter();
-    if let Some(users) = users {
-        let hangups = Hangups::listen().map_err(GatewayError::Threads)?;
-        runtime.spawn(hangups.reload("users of the gateway", move || users.reload()));
-    }
-    if let Some(tls) = rules.tls.clone() {
-        let hangups = Hangups::listen().map_err(GatewayError::Threads)?;
-        runtime.spawn(hangups.reload("certificate of the gateway", move || tls.reload()));
-    }
-    Ok(())
 }
 
 /// Serves pages on as many connections as the limiter lets in, for ever.

@@ -1,8 +1,6 @@
 use super::failure::Failure;
 use super::parameters::{Parameters, key};
-use super::{
-    Gateway, GatewayConfig, OPENAPI, RestLimits, Token, guarded_routes, open_routes, router,
-};
+use super::{Gateway, GatewayConfig, OPENAPI, RestLimits, guarded_routes, open_routes, router};
 use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -10,6 +8,7 @@ use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use quorate_crypto::{KeyCache, KeyFile, SchemeKind};
+use quorate_node::http_access::Token;
 use quorate_types::{AgreedSettings, Committee, CommitteeFile, Epoch, History, Member, ReplicaId};
 use serde_json::Value;
 use std::collections::BTreeSet;

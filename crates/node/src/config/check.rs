@@ -7,6 +7,7 @@
 mod addresses;
 mod advice;
 mod committee;
+mod doors;
 mod files;
 mod nearest;
 mod several;
@@ -119,7 +120,8 @@ pub fn check(files: &[PathBuf], service: IsService<'_>) -> Vec<Checked> {
 pub fn problems(file: &Path) -> Vec<Finding> {
     let mut notes = Notes::default();
     if let Some(source) = Source::read(file, "configuration file", &mut notes) {
-        values::check(&source, &mut notes);
+        let config = values::check(&source, &mut notes);
+        doors::rules(&source, config.door_problems(), &mut notes);
     }
     notes.0
 }
@@ -187,7 +189,8 @@ fn look_around(
         let demand = Demand::of_validator(&config, committee.size());
         advice::descriptors(source, &demand, limit_at_most(), notes)
     });
-    files::doors(source, &config, notes);
+    files::clients(source, &config, notes);
+    doors::check(source, (&config, committee.is_some()), notes);
     files::genesis(source, &config, notes);
     advice::give(source, &config, committee, notes);
     facts.config = Some(config);

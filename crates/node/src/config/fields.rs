@@ -278,8 +278,8 @@ const NODE: &[Field] = &[
         Kind::Address,
         FieldDefault::OfStruct,
         "Status (/status), metrics (/metrics), health (/healthz) and readiness (/readyz), as IP \
-         address and port. Plain HTTP without authentication: keep it on the loopback interface or \
-         behind a firewall.",
+         address and port. On any other address than the loopback interface's it needs http_tls, or \
+         http_insecure.",
     ),
     field(
         "gateway",
@@ -293,23 +293,26 @@ const NODE: &[Field] = &[
         "gateway_token_file",
         Kind::Path,
         FieldDefault::Words(
-            "gateway.token, made at the first start, unless gateway_tokens_file or gateway_open is set",
+            "gateway.token, made at the first start, unless gateway_tokens_file or gateway_open is set; none for \
+             JSON-RPC on the loopback interface",
         ),
-        "A file with the token that callers of the key-value gateway show, which may do everything: one line \
-         of 16 to 1024 characters, readable by its owner or group alone.",
+        "A file with the token that callers of the gateway show, which may do everything: one line \
+         of 16 to 1024 characters, readable by its owner or group alone. Read again on SIGHUP.",
     ),
     field(
         "gateway_tokens_file",
         Kind::Path,
         FieldDefault::Words("none"),
-        "A file with users of the key-value gateway, in the place of one token: each has a token of its own, \
-         may read or write, all keys or those of a prefix. `quorate kv token` writes it. Read at the start \
-         and again on SIGHUP.",
+        "A file with users of the gateway, in the place of one token: each has a token of its own and may \
+         read or write, within a rate of its own. `quorate kv token` writes it for the key-value store, where \
+         rights are to all keys or those of a prefix, and `quorate token` for JSON-RPC, where who may not write \
+         sends no transactions. Read at the start and again on SIGHUP.",
     ),
     flag(
         "gateway_open",
-        "true: no token. Every program on this machine may read and write through the gateway, but no web \
-         page; it must listen on the loopback interface.",
+        "true: no token. Every program on this machine may read and write through the key-value gateway, but \
+         no web page; it must listen on the loopback interface. JSON-RPC is then open to everybody who reaches \
+         it, on any address: a public node.",
     ),
     field(
         "tls_cert",
@@ -324,10 +327,25 @@ const NODE: &[Field] = &[
         FieldDefault::Words("none"),
         "Private key of tls_cert in PEM, readable by its owner or group alone.",
     ),
+    flag("http_tls", "true: status and metrics over TLS as well, with the same certificate."),
+    field(
+        "http_token_file",
+        Kind::Path,
+        FieldDefault::Words("none: everybody reads"),
+        "A file with the token that readers of /status and /metrics show: one line of 16 to 1024 characters, \
+         readable by its owner or group alone. /healthz and /readyz need none. Read again on SIGHUP.",
+    ),
+    field(
+        "http_tokens_file",
+        Kind::Path,
+        FieldDefault::Words("none"),
+        "A file with users of status and metrics, in the place of one token: each has a token of its own and \
+         a rate. `quorate token` writes it. Read at the start and again on SIGHUP.",
+    ),
     flag(
-        "http_tls",
-        "true: status and metrics over TLS as well, with the same certificate. `quorate status` speaks plain \
-         HTTP, and does not reach them then.",
+        "http_insecure",
+        "true: status and metrics are shown to other machines in plain HTTP. What they tell and tokens cross \
+         the network in clear: for networks that encrypt by themselves.",
     ),
     flag(
         "gateway_insecure",
@@ -340,7 +358,8 @@ const NODE: &[Field] = &[
         (0, NO_BOUND),
         "Most HTTP requests of one address of another machine (in IPv6 one /64), at the gateway and the \
          status page each. A second's worth may come at once; what exceeds it is answered with 429 and \
-         Retry-After. A TLS handshake counts as one, and has no answer beyond. 0: any number.",
+         Retry-After. A TLS handshake counts as one, and has no answer beyond; so does each call of JSON-RPC \
+         over a WebSocket or in a batch. 0: any number.",
     ),
     choice(
         "durability",

@@ -96,6 +96,8 @@ fn example(field: &Field) -> &'static str {
         _ if field.name == "gateway" => "\"127.0.0.1:9200\"",
         _ if field.name == "gateway_token_file" => "\"token\"",
         _ if field.name == "gateway_tokens_file" => "\"tokens.toml\"",
+        _ if field.name == "http_token_file" => "\"http.token\"",
+        _ if field.name == "http_tokens_file" => "\"http-tokens.toml\"",
         _ if field.name == "clients_file" => "\"clients.toml\"",
         _ if field.name == "tls_cert" => "\"cert.pem\"",
         _ if field.name == "tls_key" => "\"cert.key\"",

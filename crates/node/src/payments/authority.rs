@@ -30,7 +30,7 @@ use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
 use crate::threads::Threads;
 use crate::transport::Limits;
-use crate::validator::{bind, reload_certificate, start_runtime};
+use crate::validator::{bind, reload_status, start_runtime};
 use crate::{NodeError, keys, tls};
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
@@ -165,7 +165,7 @@ impl Authority {
         runtime.spawn(server.run(socket));
         let tls = config.tls_files().map(HttpTls::load).transpose()?;
         let rules = DoorRules { tls, ..DoorRules::default() };
-        reload_certificate(&runtime, &rules)?;
+        reload_status(&runtime, None, &rules)?;
         runtime.spawn(status::serve(http, pages, rules));
         let (authority, shard) = (origin.me, origin.shard);
         tracing::info!(%authority, shard, %address, http = %http_address, locks = next, "authority started");

@@ -5,7 +5,7 @@ use crate::clients::ClientDoor;
 use crate::clock::{Clock, WallClock};
 use crate::config::HostCheck;
 use crate::health::Health;
-use crate::http::{Shown, Summary};
+use crate::http::{Shown, StatusUsers, Summary};
 use crate::http_server::DoorRules;
 use crate::http_tls::HttpTls;
 use crate::keys::{self, Keyring};
@@ -43,6 +43,7 @@ pub(super) struct Origin {
     pub(super) clients: Arc<ClientDoor>,
     /// Versions of the service that this program has.
     pub(super) versions: Versions,
+    pub(super) status_users: StatusUsers,
     pub(super) status_rules: DoorRules,
     #[cfg(feature = "liar")]
     pub(super) voice: Option<crate::liar::Voice>,
@@ -112,6 +113,7 @@ impl Origin {
             cut_links: config.cut_links.clone(),
             learners,
             clients,
+            status_users: config.http_access().load()?,
             status_rules: status_rules(&config)?,
             config,
             versions,

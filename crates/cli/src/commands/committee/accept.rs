@@ -1,6 +1,7 @@
 //! `quorate committee accept`: a member of the next committee is ready for its place.
 
 use super::{Loaded, OfChange, change_file, installed};
+use crate::commands::status::Keys;
 use crate::failure::{CommandResult, Failure};
 use crate::passphrase;
 use clap::Args;
@@ -37,6 +38,8 @@ pub(super) struct Options {
     /// Ask the validator whose status is at ADDRESS for that height, and for its versions
     #[arg(long, value_name = "ADDRESS", conflicts_with = "executed")]
     status: Option<String>,
+    #[command(flatten)]
+    keys: Keys,
 }
 
 impl Options {
@@ -82,7 +85,7 @@ impl Options {
             return Ok((Height(height), None));
         }
         let address = self.status.as_deref().expect("there is one where there is no height");
-        let asked = ask(address.strip_prefix("http://").unwrap_or(address), TIMEOUT);
+        let asked = ask(self.keys.door_at(address)?, TIMEOUT);
         let answered = asked
             .map_err(|error| Failure::run(format!("no status came from {address}: {error}")))?;
         let versions = answered.config.execution_versions.unwrap_or(Versions::FIRST);

@@ -1,12 +1,12 @@
 //! `quorate committee watch`: how far a change that was brought has come.
 
 use super::OfChange;
-use crate::commands::status::configs_in;
+use crate::commands::status::Keys;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, signals};
 use clap::Args;
+use quorate_lab::http::Door;
 use quorate_lab::status::{ValidatorStatus, ask_all};
-use quorate_node::NodeConfig;
 use quorate_types::ReplicaId;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -32,6 +32,8 @@ pub(super) struct Options {
     /// a testnet's folder
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     http: Vec<String>,
+    #[command(flatten)]
+    keys: Keys,
     /// Seconds to wait at most
     #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
     timeout: u64,
@@ -40,12 +42,13 @@ pub(super) struct Options {
 impl Options {
     pub(super) fn run(&self) -> CommandResult {
         let epoch = self.change.load()?.signed.change.file.epoch.0;
-        let addresses = self.addresses()?;
+        let doors = self.doors()?;
+        let addresses: Vec<String> = doors.iter().map(Door::name).collect();
         let interrupted = signals::interrupted().map_err(Failure::run)?;
         let deadline = Instant::now() + Duration::from_secs(self.timeout);
         let mut before = vec![None; addresses.len()];
         loop {
-            let looks = ask_all(&addresses, TIMEOUT).into_iter();
+            let looks = ask_all(&doors, TIMEOUT).into_iter();
             let now: Vec<_> = looks
                 .map(|look| look.map(|status| Place::of(&status)).unwrap_or_default())
                 .collect();
@@ -73,14 +76,13 @@ impl Options {
         }
     }
 
-    fn addresses(&self) -> Result<Vec<String>, Failure> {
+    fn doors(&self) -> Result<Vec<Door>, Failure> {
         if !self.http.is_empty() {
-            return Ok(self.http.clone());
+            return self.keys.doors_at(&self.http);
         }
         let committee = self.change.source.committee();
         let folder = committee.parent().map(PathBuf::from).unwrap_or_default();
-        let http = |path: &PathBuf| NodeConfig::load(path).map(|config| config.http);
-        configs_in(&folder)?.iter().map(http).collect::<Result<_, _>>().map_err(Failure::usage)
+        self.keys.doors_in(&folder)
     }
 
     fn tell(&self, address: &str, place: &Place) {

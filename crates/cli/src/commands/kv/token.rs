@@ -1,10 +1,11 @@
 //! `quorate kv token`: users of a gateway.
 
-use crate::commands::token_file::{add, load, new_token, remove};
+use crate::commands::token_file::{add, load, new_token, remove, show};
 use crate::failure::CommandResult;
 use crate::output;
 use clap::Subcommand;
-use quorate_gateway::rest::{Rights, User};
+use quorate_gateway::rest::User;
+use quorate_node::http_access::Rights;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -30,6 +31,9 @@ pub(super) enum Token {
         /// Beginning of every key that the user may touch; by default all keys
         #[arg(long, value_name = "TEXT", default_value = "")]
         prefix: String,
+        /// Most requests a second of the user; by default any number
+        #[arg(long, value_name = "COUNT", default_value_t = 0)]
+        requests_per_second: u64,
     },
     /// Show the users and what they may do
     List {
@@ -48,15 +52,12 @@ pub(super) enum Token {
 impl Token {
     pub(super) fn run(&self, as_json: bool) -> CommandResult {
         match self {
-            Self::Add { file, name, rights, prefix } => {
+            Self::Add { file, name, rights, prefix, requests_per_second } => {
                 let (token, hash) = new_token();
                 let (name, prefix) = (name.clone(), prefix.clone());
-                add(COMMAND, file, User { name, hash, rights: *rights, prefix })?;
-                if as_json {
-                    output::json(&json!({ "token": token }));
-                } else {
-                    output::line(&token);
-                }
+                let (rights, requests_per_second) = (*rights, *requests_per_second);
+                add(COMMAND, file, User { name, hash, rights, prefix, requests_per_second })?;
+                show(&token, as_json);
                 Ok(())
             }
             Self::List { file } => {

@@ -1,6 +1,6 @@
 //! `quorate pay token`: users of a wallet that is served.
 
-use crate::commands::token_file::{add, load, new_token, remove};
+use crate::commands::token_file::{add, load, new_token, remove, show};
 use crate::failure::CommandResult;
 use crate::output;
 use clap::{Args, Subcommand};
@@ -87,11 +87,7 @@ impl Add {
         let Self { right, payment_max, day_max, .. } = *self;
         let user = WalletUser { name: self.name.clone(), hash, right, payment_max, day_max };
         add(COMMAND, &self.file, user)?;
-        if self.json {
-            output::json(&json!({ "token": token }));
-        } else {
-            output::line(&token);
-        }
+        show(&token, self.json);
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 //! Every handler asks [`WalletGrant::check`], which is the one place where rights are decided.
 
 use crate::rest::failure::Failure;
-use crate::rest::{Granted, UserEntry};
 use crate::wallet::{Limits, Orderer};
 use axum::http::StatusCode;
+use quorate_node::http_access::{Granted, UserEntry};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

@@ -1,12 +1,13 @@
 use super::{OPENAPI, guarded_routes, open_routes, router};
 use super::{Right, WalletUser};
-use crate::rest::{RestLimits, TokensFile, Users, WebPages};
+use crate::rest::{RestLimits, WebPages};
 use crate::wallet::tests::network::{ISSUER, Local, key, network, secret};
 use crate::wallet::{PaymentService, Wallet};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use quorate_crypto::hash;
+use quorate_node::http_access::{TokensFile, Users};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;

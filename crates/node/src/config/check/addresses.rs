@@ -52,14 +52,6 @@ fn resolve(address: &str) -> io::Result<SocketAddr> {
 /// Checks the addresses that this validator listens on.
 pub(super) fn own(source: &Source, config: &NodeConfig, listen: Option<&str>, notes: &mut Notes) {
     let http = config.http.parse::<SocketAddr>().ok();
-    if let Some(http) = http
-        && !http.ip().is_loopback()
-    {
-        let problem = format!("http is {http}: status and metrics are open to others");
-        let hint = "keep it on 127.0.0.1 or [::1], or see that a firewall guards it: there is no \
-                    authentication";
-        notes.warning(source.at("", "http"), problem, hint);
-    }
     let listen = listen.and_then(|listen| resolve(listen).ok());
     if let (Some(http), Some(listen)) = (http, listen)
         && http.port() == listen.port()
@@ -71,13 +63,6 @@ pub(super) fn own(source: &Source, config: &NodeConfig, listen: Option<&str>, no
         return;
     }
     let gateway = config.gateway.as_ref().and_then(|gateway| gateway.parse::<SocketAddr>().ok());
-    if let Some(gateway) = gateway
-        && !gateway.ip().is_loopback()
-    {
-        let problem = format!("gateway is {gateway}: what is asked there is not encrypted");
-        let hint = "keep it on 127.0.0.1 or [::1], behind a proxy that encrypts";
-        notes.warning(source.at("", "gateway"), problem, hint);
-    }
     let key = if config.listen.is_some() { "listen" } else { "committee" };
     for (key, address, purpose) in [
         (key, listen, "peers and clients"),

@@ -5,7 +5,6 @@ use super::source::Source;
 use crate::ClientPolicy;
 use crate::clients::ClientsFile;
 use crate::config::NodeConfig;
-use crate::http_tls::HttpTls;
 use crate::keys::{self, Origin};
 use crate::marker::Marker;
 use crate::metrics::Disk;
@@ -75,17 +74,14 @@ fn check_passphrase(source: &Source, config: &NodeConfig, keys: &StoredKeys, not
     }
 }
 
-/// The list of clients, and the certificate of the HTTP doors.
-pub(super) fn doors(source: &Source, config: &NodeConfig, notes: &mut Notes) {
+/// The list of clients.
+pub(super) fn clients(source: &Source, config: &NodeConfig, notes: &mut Notes) {
     if config.clients == ClientPolicy::Listed
         && let Some(Err(error)) = config.clients_file.as_deref().map(ClientsFile::load)
     {
         let hint =
             "a section [[clients]] with a `key` for each; an empty file lets in gateways alone";
         notes.error(source.at("", "clients_file"), error.to_string(), hint);
-    }
-    if let Some(Err(error)) = config.tls_files().map(HttpTls::load) {
-        notes.error(source.at("", "tls_cert"), error.to_string(), "");
     }
 }
 

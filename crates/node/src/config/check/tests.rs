@@ -311,12 +311,43 @@ fn ports_in_use_or_used_twice_are_noticed() {
     let finding = one(net.check(0));
     assert!(finding.problem.contains("are both port"), "{finding:?}");
 
-    net.edit(&net.config(0), &format!("http = \"{peers}"), "http = \"0.0.0.0:0");
-    let finding = one(net.check(0));
-    assert!(finding.problem.contains("open to others"), "{finding:?}");
-
     let finding = Net::one_after("# listen = \"0.0.0.0:7000\"", "listen = \"192.0.2.1:7000\"");
     assert!(finding.problem.contains("no address of this machine"), "{finding:?}");
+}
+
+#[test]
+fn doors_in_clear_and_doors_open_to_others_are_noticed() {
+    let net = Net::new();
+    let http = format!("http = \"{}\"", net.testnet.http[0]);
+    net.edit(&net.config(0), &http, "http = \"0.0.0.0:0\"");
+    let found = net.check(0);
+    let has = |found: &[Finding], severity, text: &str| {
+        let is_it = |it: &Finding| it.severity == severity && it.problem.contains(text);
+        assert!(found.iter().any(is_it), "{text} is not in {found:#?}");
+    };
+    has(&found, Severity::Error, "over a network in clear");
+    has(&found, Severity::Warning, "open to others");
+    assert_eq!(found.len(), 2, "{found:#?}");
+
+    net.edit(&net.config(0), "http_insecure = false", "http_insecure = true");
+    let found = net.check(0);
+    has(&found, Severity::Warning, "are shown there in clear");
+    has(&found, Severity::Warning, "open to others");
+    assert_eq!(found.len(), 2, "{found:#?}");
+
+    let line = "http_tokens_file = \"http-tokens.toml\"";
+    net.edit(&net.config(0), &format!("# {line}"), line);
+    let found = net.check(0);
+    has(&found, Severity::Error, "cannot read the token file");
+    has(&found, Severity::Warning, "are shown there in clear");
+    assert_eq!(found.len(), 2, "{found:#?}");
+}
+
+#[test]
+fn a_certificate_without_a_key_is_one_finding() {
+    let line = "tls_cert = \"cert.pem\"";
+    let finding = Net::one_after(&format!("# {line}"), line);
+    assert!(finding.problem.contains("name a certificate (tls_cert) and its key"), "{finding:?}");
 }
 
 #[test]

@@ -123,9 +123,12 @@ fn check_ranges(source: &Source, sound: &mut Table, notes: &mut Notes) {
         } else {
             sound.get_mut(section).and_then(Value::as_table_mut)
         };
-        if place.is_none_or(|place| place.remove(name).is_none()) {
-            // A default is refused because of another value, which is in the file.
-            sound.remove("replica");
+        // A default is refused because of another value, which is in the file.
+        if place.is_none_or(|place| place.remove(name).is_none())
+            && sound.remove("replica").is_none()
+        {
+            // It is refused because something is absent, which nothing here can mend.
+            return;
         }
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// Bearer token that callers show. Only its hash is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,15 +67,27 @@ impl Token {
     /// # Errors
     /// When it cannot be read, is open to others, or holds no token.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
+        let text = Self::read_text(path)?;
+        Ok(Self::new(&text).expect("it was read as one"))
+    }
+
+    /// Reads a file of one line for whoever shows the token.
+    ///
+    /// # Errors
+    /// As [`Token::read`].
+    pub fn read_text(path: &Path) -> Result<Zeroizing<String>, TokenError> {
         let failed = |source| TokenError::Read { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         refuse_shared(&file, path)?;
-        let mut text = String::new();
+        let mut text = Zeroizing::new(String::new());
         // A little more than a token and its line's end: more is not read.
         file.take(Self::BYTES_MAX as u64 + 3).read_to_string(&mut text).map_err(failed)?;
         let line = text.strip_suffix('\n').unwrap_or(&text);
         let line = line.strip_suffix('\r').unwrap_or(line);
-        Self::new(line).ok_or_else(|| TokenError::Content { path: path.to_owned() })
+        match Self::new(line) {
+            Some(_) => Ok(Zeroizing::new(line.to_owned())),
+            None => Err(TokenError::Content { path: path.to_owned() }),
+        }
     }
 
     /// Hash of the token, by which it is known.

@@ -1,0 +1,182 @@
+//! Whose calls are taken: tokens at the door, and at each call the right to send and the rates.
+//!
+//! A WebSocket is opened by one request and carries any number of calls, and so does a batch. So
+//! each call is looked at by itself: a token that was taken back ends what its connection may do.
+
+use super::error::{self, Failure};
+use axum::http::HeaderMap;
+use axum::http::header::UPGRADE;
+use jsonrpsee::Extensions;
+use jsonrpsee::server::MethodResponse;
+use jsonrpsee::server::middleware::rpc::{
+    Batch, BatchEntry, BatchEntryErr, Notification, Request, ResponseFuture, RpcServiceT,
+};
+use quorate_node::http_access::{DoorUser, Refused, Rights, Shown, Users};
+use quorate_node::http_server::Caller;
+use quorate_node::quotas::AddressRates;
+use std::future::{Future, ready};
+use std::net::IpAddr;
+use std::sync::Arc;
+use tower::Layer;
+
+/// Methods that send something into the order.
+const SENDING: [&str; 1] = ["eth_sendRawTransaction"];
+
+/// Users of JSON-RPC; `None` where everybody is let in.
+pub(super) type RpcUsers = Option<Arc<Users<DoorUser>>>;
+
+/// Sender of calls, among the extensions of its request and of each call in it.
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    users: RpcUsers,
+    shown: Option<Shown>,
+    /// Calls that follow are not counted as requests of their own.
+    is_upgraded: bool,
+}
+
+impl Sender {
+    /// Sender of a request with these headers.
+    ///
+    /// # Errors
+    /// When it is not let in.
+    pub(super) fn of(users: &RpcUsers, headers: &HeaderMap) -> Result<Self, Refused> {
+        let shown = users.as_ref().and_then(|users| users.shown_by(headers));
+        let is_upgraded = headers.contains_key(UPGRADE);
+        let sender = Self { users: users.clone(), shown, is_upgraded };
+        if let Some(users) = users {
+            users.grant(shown)?;
+        }
+        Ok(sender)
+    }
+
+    /// Returns `true` as long as its token is let in.
+    pub(super) fn is_let_in(&self) -> bool {
+        self.users.as_ref().is_none_or(|users| users.grant(self.shown).is_ok())
+    }
+
+    /// Takes a call within its rate.
+    fn take(&self, method: &str) -> Result<(), Refused> {
+        let Some(users) = &self.users else { return Ok(()) };
+        let grant = users.admit(self.shown)?;
+        let needed = if SENDING.contains(&method) { Rights::Write } else { Rights::Read };
+        if grant.has(needed) { Ok(()) } else { Err(Refused::ReadOnly) }
+    }
+}
+
+/// Looks at each call before it is answered.
+#[derive(Clone, Debug)]
+pub(super) struct CallRules {
+    /// Calls that an address may send, where they are not counted as requests.
+    pub(super) rates: Arc<AddressRates>,
+}
+
+impl CallRules {
+    fn take(&self, extensions: &Extensions, method: &str, in_batch: bool) -> Result<(), Failure> {
+        let sender = extensions.get::<Sender>();
+        let is_counted = in_batch || sender.is_some_and(|sender| sender.is_upgraded);
+        let address: Option<IpAddr> = extensions.get::<Caller>().map(|caller| caller.0);
+        if let Some(address) = address.filter(|_| is_counted) {
+            self.rates.take(address).map_err(|_| error::too_many("this address"))?;
+        }
+        sender.map_or(Err(Refused::NoToken), |sender| sender.take(method)).map_err(error::refused)
+    }
+}
+
+impl<S> Layer<S> for CallRules {
+    type Service = Ruled<S>;
+
+    fn layer(&self, inner: S) -> Ruled<S> {
+        Ruled { inner, rules: self.clone() }
+    }
+}
+
+/// Calls behind their rules.
+#[derive(Clone, Debug)]
+pub(super) struct Ruled<S> {
+    inner: S,
+    rules: CallRules,
+}
+
+impl<S> RpcServiceT for Ruled<S>
+where
+    S: RpcServiceT<
+            MethodResponse = MethodResponse,
+            BatchResponse = MethodResponse,
+            NotificationResponse = MethodResponse,
+        > + Send
+        + Sync
+        + Clone
+        + 'static,
+{
+    type MethodResponse = MethodResponse;
+    type BatchResponse = MethodResponse;
+    type NotificationResponse = MethodResponse;
+
+    fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        match self.rules.take(request.extensions(), request.method_name(), false) {
+            Ok(()) => ResponseFuture::future(self.inner.call(request)),
+            Err(failure) => ResponseFuture::ready(MethodResponse::error(request.id, failure)),
+        }
+    }
+
+    fn batch<'a>(&self, mut batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        for entry in batch.iter_mut() {
+            let Ok(BatchEntry::Call(request)) = entry else { continue };
+            let taken = self.rules.take(request.extensions(), request.method_name(), true);
+            if let Err(failure) = taken {
+                *entry = Err(BatchEntryErr::new(request.id.clone(), failure));
+            }
+        }
+        self.inner.batch(batch)
+    }
+
+    /// Nothing of this server's is done by a notification.
+    fn notification<'a>(
+        &self,
+        notification: Notification<'a>,
+    ) -> impl Future<Output = MethodResponse> + Send + 'a {
+        let response = MethodResponse::notification();
+        ready(response.with_extensions(notification.extensions))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_node::quotas::RateLimit;
+
+    /// Code of the refusal of a call from this address, if it is refused.
+    fn refusal(
+        rules: &CallRules,
+        from: &str,
+        (is_upgraded, in_batch): (bool, bool),
+    ) -> Option<i32> {
+        let mut extensions = Extensions::new();
+        extensions.insert(Caller(from.parse().expect("an address")));
+        extensions.insert(Sender { users: None, shown: None, is_upgraded });
+        rules.take(&extensions, "eth_chainId", in_batch).err().map(|failure| failure.code())
+    }
+
+    #[test]
+    fn calls_of_an_address_count_where_a_request_has_several() {
+        let rates = || AddressRates::new(RateLimit { per_second: 1 });
+        for kind in [(true, false), (false, true)] {
+            let rules = CallRules { rates: rates() };
+            let calls: Vec<_> = (0..3).map(|_| refusal(&rules, "192.0.2.1", kind)).collect();
+            assert_eq!(calls, [None, None, Some(-32_005)], "a second's worth, and one");
+            assert_eq!(refusal(&rules, "192.0.2.2", kind), None, "another's is its own");
+            assert_eq!(refusal(&rules, "127.0.0.1", kind), None);
+        }
+        let rules = CallRules { rates: rates() };
+        // Its request was counted.
+        let alone = (0..9).filter_map(|_| refusal(&rules, "192.0.2.1", (false, false)));
+        assert_eq!(alone.count(), 0);
+    }
+
+    #[test]
+    fn a_call_whose_sender_nobody_looked_at_is_refused() {
+        let rules = CallRules { rates: Arc::default() };
+        let refused = rules.take(&Extensions::new(), "eth_chainId", false).expect_err("nobody's");
+        assert_eq!(refused.code(), 4_100);
+    }
+}

@@ -1,0 +1,23 @@
+//! The guard of a door with tokens, in front of its pages.
+
+use super::{DoorUser, Users};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+
+/// Lets a request through that shows a token of somebody's, who may read at least, within its
+/// owner's rate. Its handler finds the [grant](super::DoorGrant) among the request's extensions.
+pub async fn guard(
+    State(users): State<Arc<Users<DoorUser>>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match users.admit(users.shown_by(request.headers())) {
+        Ok(grant) => {
+            request.extensions_mut().insert(grant);
+            next.run(request).await
+        }
+        Err(refused) => refused.into_response(),
+    }
+}
