@@ -1,12 +1,14 @@
 //! `quorate status`: validators side by side, once or again and again.
 
 mod members;
+mod probe;
 
 use crate::failure::{Code, CommandResult, Failure};
 use crate::{output, signals};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use probe::Probe;
 use quorate_lab::status::{SyncProgress, ValidatorStatus, Witnesses, ask_all};
 use quorate_node::NodeConfig;
 use quorate_report::text::thousands;
@@ -36,13 +38,15 @@ const CLEAR: &str = "\x1b[H\x1b[J";
     quorate status net                                  all validators of a testnet\n  \
     quorate status --config net/validator-0/config.toml one of them\n  \
     quorate status --http 127.0.0.1:9100 10.0.0.2:9100  anywhere\n  \
-    quorate status net --watch                          again every two seconds\n\n\
+    quorate status net --watch                          again every two seconds\n  \
+    quorate status --http 127.0.0.1:9100 --probe ready  for what runs containers\n\n\
     `agrees` compares roots among validators that executed the same height, and says\n\
     why one is of no use now. Below is each member as the others see it: certificates\n\
     with its vote among the last 100, views that it led and that failed, when it was\n\
     heard, the round trip to it, and the validators that do not hear it.\n\
     Exit code 0: all answer and agree. 1: somebody is silent. 3: two validators\n\
-    disagree, which must never be. With --watch: as the last look found it.")]
+    disagree, which must never be. With --watch: as the last look found it.\n\
+    With --probe 0: all say yes. 1: somebody says no, or nothing.")]
 pub(crate) struct Options {
     /// Folder that `quorate testnet` wrote
     #[arg(conflicts_with_all = ["config", "http"])]
@@ -64,11 +68,17 @@ pub(crate) struct Options {
     /// Print one JSON object; with --watch, one a line for each refresh
     #[arg(long)]
     json: bool,
+    /// Ask this alone, and print the answers
+    #[arg(long, value_name = "QUESTION", conflicts_with_all = ["watch", "json"])]
+    probe: Option<Probe>,
 }
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
         let addresses = self.addresses()?;
+        if let Some(probe) = self.probe {
+            return probe.ask(&addresses);
+        }
         let Some(seconds) = self.watch else {
             let look = Look::now(&addresses);
             self.print(&look, None);
