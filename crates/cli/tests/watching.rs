@@ -138,6 +138,15 @@ fn without_a_quorum_validators_live_and_are_not_ready() {
     wait_for("the status to show it", || {
         stdout(&quorate(&["status", "--http", &net.http[0]])).contains(said).then_some(())
     });
+    let probe = |of: &str, question: &str| {
+        let answer = quorate(&["status", "--http", of, "--probe", question]);
+        (answer.status.code(), stdout(&answer))
+    };
+    assert_eq!(probe(&net.http[0], "alive"), (Some(0), format!("{}: ok\n", net.http[0])));
+    let (code, text) = probe(&net.http[0], "ready");
+    assert!(code == Some(1) && text.contains(said), "{code:?} {text}");
+    let (code, text) = probe(&net.http[2], "alive");
+    assert!(code == Some(1) && text.contains("silent: "), "{code:?} {text}");
 
     let client = net.client(&[1], 0);
     operate(&client, &mut 0);

@@ -99,19 +99,25 @@ impl Connection {
         self.exchange(request.map_err(io::Error::other)?, Length::Declared)
     }
 
-    fn exchange(&mut self, mut request: Request<String>, length: Length) -> io::Result<String> {
+    fn exchange(&mut self, request: Request<String>, length: Length) -> io::Result<String> {
+        let answer = accepted(self.send(request)?, length)?;
+        self.read(answer)
+    }
+
+    /// Sends a request, and returns the head of its answer.
+    fn send(&mut self, mut request: Request<String>) -> io::Result<Response<Incoming>> {
         let host = HeaderValue::from_str(&self.door.address).map_err(io::Error::other)?;
         request.headers_mut().insert(HOST, host);
         self.door.authorize(&mut request);
-        let (sender, timeout) = (&mut self.sender, self.timeout);
-        self.runtime.block_on(async move {
-            let answer = within(timeout, async {
-                sender.ready().await.map_err(|error| failed(&error))?;
-                sender.send_request(request).await.map_err(|error| failed(&error))
-            });
-            let answer = accepted(answer.await?, length)?;
-            read(answer.into_body(), timeout).await
-        })
+        let sender = &mut self.sender;
+        self.runtime.block_on(within(self.timeout, async {
+            sender.ready().await.map_err(|error| failed(&error))?;
+            sender.send_request(request).await.map_err(|error| failed(&error))
+        }))
+    }
+
+    fn read(&self, answer: Response<Incoming>) -> io::Result<String> {
+        self.runtime.block_on(read(answer.into_body(), self.timeout))
     }
 }
 

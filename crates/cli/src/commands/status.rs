@@ -2,6 +2,7 @@
 
 mod doors;
 mod members;
+mod probe;
 
 pub(crate) use doors::Keys;
 
@@ -10,6 +11,7 @@ use crate::{output, signals};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use probe::Probe;
 use quorate_lab::http::Door;
 use quorate_lab::status::{SyncProgress, ValidatorStatus, Witnesses, ask_all};
 use quorate_report::text::thousands;
@@ -41,13 +43,15 @@ const CLEAR: &str = "\x1b[H\x1b[J";
     quorate status --http 127.0.0.1:9100 10.0.0.2:9100  anywhere\n  \
     quorate status --http https://10.0.0.2:9100 --ca ca.pem --token-file token\n  \
     \u{20}                                                   with TLS and a token\n  \
-    quorate status net --watch                          again every two seconds\n\n\
+    quorate status net --watch                          again every two seconds\n  \
+    quorate status --http 127.0.0.1:9100 --probe ready  for what runs containers\n\n\
     `agrees` compares roots among validators that executed the same height, and says\n\
     why one is of no use now. Below is each member as the others see it: certificates\n\
     with its vote among the last 100, views that it led and that failed, when it was\n\
     heard, the round trip to it, and the validators that do not hear it.\n\
     Exit code 0: all answer and agree. 1: somebody is silent. 3: two validators\n\
-    disagree, which must never be. With --watch: as the last look found it.")]
+    disagree, which must never be. With --watch: as the last look found it.\n\
+    With --probe 0: all say yes. 1: somebody says no, or nothing.")]
 pub(crate) struct Options {
     /// Folder that `quorate testnet` wrote
     #[arg(conflicts_with_all = ["config", "http"])]
@@ -71,11 +75,17 @@ pub(crate) struct Options {
     /// Print one JSON object; with --watch, one a line for each refresh
     #[arg(long)]
     json: bool,
+    /// Ask this alone, and print the answers
+    #[arg(long, value_name = "QUESTION", conflicts_with_all = ["watch", "json"])]
+    probe: Option<Probe>,
 }
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
         let doors = self.doors()?;
+        if let Some(probe) = self.probe {
+            return probe.ask(&doors);
+        }
         let Some(seconds) = self.watch else {
             let look = Look::now(&doors);
             self.print(&look, None);

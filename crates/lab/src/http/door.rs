@@ -1,8 +1,8 @@
 //! Doors as a client reaches them: in clear or over TLS, with or without a token.
 
 use super::{Connection, Length, invalid};
-use hyper::Request;
 use hyper::header::{AUTHORIZATION, CONNECTION, HeaderValue};
+use hyper::{Request, StatusCode};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
@@ -211,6 +211,18 @@ impl Door {
         let mut connection = Connection::to(self, timeout)?;
         let request = Request::get(path).header(CONNECTION, "close").body(String::new());
         connection.exchange(request.map_err(io::Error::other)?, Length::UntilClose)
+    }
+
+    /// Fetches `path` as [`Door::get`] does, and returns code and body whatever the code is.
+    ///
+    /// # Errors
+    /// When a step takes longer than `timeout`, or the answer is longer than 4 MiB.
+    pub fn look(&self, path: &str, timeout: Duration) -> io::Result<(StatusCode, String)> {
+        let mut connection = Connection::to(self, timeout)?;
+        let request = Request::get(path).header(CONNECTION, "close").body(String::new());
+        let answer = connection.send(request.map_err(io::Error::other)?)?;
+        let code = answer.status();
+        Ok((code, connection.read(answer)?))
     }
 
     /// Name that its certificate must bear.

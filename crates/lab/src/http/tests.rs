@@ -1,4 +1,4 @@
-use super::{ANSWER_BYTES_MAX, Connection, get};
+use super::{ANSWER_BYTES_MAX, Connection, get, look};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -35,6 +35,13 @@ fn only_200_has_a_body() {
     assert_eq!(error, "it answered 'HTTP/1.1 404 Not Found'");
     let error = get(&serve_one("SSH-2.0\r\n\r\n"), "/", TIMEOUT).expect_err("refused");
     assert_eq!(error.to_string(), "the answer is not HTTP");
+}
+
+#[test]
+fn a_look_has_the_body_of_every_answer() {
+    let address = serve_one("HTTP/1.1 503 Service Unavailable\r\n\r\nno quorum");
+    let (code, body) = look(&address, "/", TIMEOUT).expect("an answer");
+    assert_eq!((code.as_u16(), body.as_str()), (503, "no quorum"));
 }
 
 #[test]
