@@ -69,7 +69,7 @@ pub use quorate_engine::{
 pub use reading::{Reading, ReadingError};
 pub use shutdown::Shutdown;
 pub use testnet::{
-    ExistingKeys, ExistingKeysError, Layout, NewLearner, Testnet, TestnetError,
+    ExistingKeys, ExistingKeysError, HostNames, Layout, NewLearner, Testnet, TestnetError,
     TestnetPlan,
 };
 pub use validator::{Ending, Validator, init_logging, run};
