@@ -1,6 +1,6 @@
 //! Failures of commands, and their exit codes.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::process::ExitCode;
 
 /// Meanings of exit codes, for `--help` and the manual.
@@ -47,6 +47,19 @@ pub(crate) enum Code {
     Warnings = 5,
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(text)
+            | Self::Run(text)
+            | Self::Halted(text)
+            | Self::Disk(text)
+            | Self::LacksVersion(text) => f.write_str(text),
+            Self::Reported(_) => f.write_str("what is wrong was said"),
+        }
+    }
+}
+
 pub(crate) type CommandResult = Result<(), Failure>;
 
 impl Failure {
@@ -58,6 +71,11 @@ impl Failure {
     /// For `map_err`: the run failed.
     pub(crate) fn run(error: impl Display) -> Self {
         Self::Run(error.to_string())
+    }
+
+    /// Whether starting again is no remedy, and may do harm.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Halted(_) | Self::Disk(_))
     }
 
     /// Says why on standard error, and gives the exit code.

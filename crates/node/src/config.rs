@@ -39,6 +39,9 @@ pub struct NodeConfig {
     pub committee: PathBuf,
     /// This validator's secret keys. Only its owner may read the file.
     pub key: PathBuf,
+    /// Folder of the files that note the key's use. Absent: the key's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_notes: Option<PathBuf>,
     /// A file with the passphrase of a sealed key file. Absent: see [`crate::keys`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passphrase_file: Option<PathBuf>,
@@ -377,6 +380,7 @@ impl NodeConfig {
         Self {
             committee,
             key,
+            key_notes: None,
             passphrase_file: None,
             data_dir,
             listen: None,
@@ -448,6 +452,7 @@ impl NodeConfig {
     fn resolve(&mut self, folder: &Path) {
         let paths = [&mut self.committee, &mut self.key, &mut self.data_dir];
         let optional = [
+            &mut self.key_notes,
             &mut self.passphrase_file,
             &mut self.gateway_token_file,
             &mut self.gateway_tokens_file,
@@ -608,6 +613,15 @@ impl NodeConfig {
             &self.learner,
             "a network is emulated between members alone: remove the section [emulation]",
         )
+    }
+
+    /// Path that the names of the files beside the key are made from: the key's own, in the folder
+    /// `key_notes` where the configuration names one.
+    pub(crate) fn noted_key(&self) -> PathBuf {
+        match (&self.key_notes, self.key.file_name()) {
+            (Some(folder), Some(name)) => folder.join(name),
+            _ => self.key.clone(),
+        }
     }
 
     /// Certificate of the HTTP doors, where there is one.

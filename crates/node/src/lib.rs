@@ -26,6 +26,7 @@ pub mod evidence;
 pub mod execution;
 mod guard;
 pub mod health;
+mod held;
 pub mod http;
 pub mod http_access;
 pub mod http_server;
@@ -65,12 +66,14 @@ pub use clock::unix_ms;
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
 pub use epochs::Epochs;
 pub use error::{NodeError, PassphraseFileError};
+pub use held::hold;
 pub use quorate_engine::{
     CallResult, ClientConfig, Completed, LearnerAddress, NoLearnerAddress, SessionSpec,
 };
 pub use reading::{Reading, ReadingError};
 pub use shutdown::Shutdown;
 pub use testnet::{
-    ExistingKeys, ExistingKeysError, Layout, NewLearner, Testnet, TestnetError, TestnetPlan,
+    ExistingKeys, ExistingKeysError, HostNames, Layout, NewLearner, Testnet, TestnetError,
+    TestnetPlan,
 };
 pub use validator::{Ending, Validator, init_logging, run};

@@ -56,6 +56,11 @@ impl Shutdown {
         Ok(shutdown)
     }
 
+    /// Waits until somebody asks to stop.
+    pub fn wait(&self) {
+        let _ = self.triggered.recv();
+    }
+
     /// Asks the validator to stop.
     pub fn trigger(&self) {
         let _ = self.trigger.try_send(());

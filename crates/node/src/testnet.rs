@@ -2,12 +2,17 @@
 //! learner with `key.toml` (readable by its owner alone) and a commented `config.toml`.
 
 mod existing;
+mod places;
 
 pub use existing::{ExistingKeys, ExistingKeysError};
+pub use places::{HostNames, Layout};
 
 use crate::config::genesis_digest;
 use crate::{ClientPolicy, ClientsFile, LearnerAddress, ListedClient, NodeConfig};
-use quorate_crypto::{Dealing, KeyError, KeyFile, KeyFileError, SchemeKind, VotingSecret};
+use places::GENESIS;
+use quorate_crypto::{
+    Dealing, KeyError, KeyFile, KeyFileError, Passphrase, SchemeKind, SealCost, VotingSecret,
+};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::Durability;
 use quorate_types::{
@@ -21,49 +26,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The genesis file's name, beside the committee's.
-const GENESIS: &str = "genesis.json";
-
 /// The file's name of a payment network, beside the committee's that orders its releases.
 pub(crate) const NETWORK: &str = "network.toml";
 
 /// Name of a validator's list of clients, beside its configuration.
 const CLIENTS: &str = "clients.toml";
-
-/// Folders of a committee's members, and the file that their service begins with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
-    /// A folder of its own for each: `validator-0`.
-    #[default]
-    Alone,
-    /// A folder in that of each authority of a payment network, whose network file is there:
-    /// `authority-0/validator`.
-    BesideAuthorities,
-}
-
-impl Layout {
-    fn folder(self, index: usize) -> PathBuf {
-        match self {
-            Self::Alone => format!("validator-{index}").into(),
-            Self::BesideAuthorities => Path::new(&format!("authority-{index}")).join("validator"),
-        }
-    }
-
-    /// Path of a shared file as a member's configuration names it.
-    fn shared(self, file: &str) -> PathBuf {
-        match self {
-            Self::Alone => Path::new("..").join(file),
-            Self::BesideAuthorities => Path::new("../..").join(file),
-        }
-    }
-
-    fn genesis(self) -> &'static str {
-        match self {
-            Self::Alone => GENESIS,
-            Self::BesideAuthorities => NETWORK,
-        }
-    }
-}
 
 /// Plan of a new test network.
 #[derive(Clone, Debug)]
@@ -84,8 +51,13 @@ pub struct TestnetPlan {
     /// other addresses: what they sign here counts nowhere else. Members, weights, redundancy and
     /// scheme are then as it says, and members whose keys are not at hand get no key file.
     pub keys: Option<Arc<ExistingKeys>>,
+    /// Passphrase under which all key files are sealed; `None` leaves them in the clear.
+    pub passphrase: Option<Passphrase>,
     /// The address that all listen on.
     pub host: String,
+    /// Hosts of their own for all, in the place of `host`: each then listens on `base_port` for
+    /// peers and clients, and on [`HostNames`]' ports.
+    pub names: Option<HostNames>,
     /// Member `i` listens on this port plus `i`, and serves HTTP on this plus `members` plus `i`.
     /// The learners' ports follow in the same way.
     pub base_port: u16,
@@ -100,7 +72,7 @@ pub struct TestnetPlan {
     /// Folders of the members. A learner's is `learner-0` in all.
     pub layout: Layout,
     /// Gives each member a gateway, on this port plus twice `members` and `learners` plus its
-    /// index.
+    /// index; in [`Layout::Volumes`] each learner too, on the ports that follow.
     pub gateways: bool,
     /// Clients that members let in. Where that is listed ones, the plan makes keys for one.
     pub clients: ClientPolicy,
@@ -120,7 +92,9 @@ impl Default for TestnetPlan {
             redundancy: 0,
             scheme: SchemeKind::Ed25519,
             keys: None,
+            passphrase: None,
             host: "127.0.0.1".into(),
+            names: None,
             base_port: 7_000,
             durability: Durability::Fsync,
             retention_bytes: None,
@@ -216,6 +190,12 @@ pub enum TestnetError {
         /// The highest base port that works.
         highest: usize,
     },
+    /// A port that hosts with names use otherwise.
+    #[error(
+        "port {0} is not for peers: choose another than 0, {http} (status and metrics) and {gateway} \
+         (gateway)", http = HostNames::HTTP_PORT, gateway = HostNames::GATEWAY_PORT
+    )]
+    TakenPort(u16),
     /// A setting out of its range.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -267,13 +247,15 @@ impl Testnet {
         let mut http = Vec::with_capacity(plan.members);
         let mut learners = Vec::with_capacity(plan.learners);
         let mut gateways = Vec::new();
-        if let Some(genesis) = plan.genesis.as_ref().filter(|_| plan.layout == Layout::Alone) {
-            write(&directory.join(GENESIS), genesis)?;
+        let beside = plan.layout.of_learners();
+        if let Some(genesis) = plan.genesis.as_ref().filter(|_| plan.layout.genesis() == GENESIS) {
+            write(&directory.join(plan.layout.shared(GENESIS)), genesis)?;
         }
         for index in 0..plan.learners {
-            let folder = directory.join(format!("learner-{index}"));
-            let identity = plan.learner_keys(&folder)?.identity.public();
-            let config = write_config(&folder, &plan.learner_config(index))?;
+            let folder = directory.join(Layout::learner(index));
+            let identity = plan.learner_keys(&folder.join(beside.key()))?.identity.public();
+            let config = folder.join(beside.config());
+            write(&config, &plan.learner_config(index).to_toml())?;
             let address = LearnerAddress { identity, address: plan.learner_address(index) };
             learners.push(NewLearner { config, address });
         }
@@ -281,25 +263,26 @@ impl Testnet {
         let known = learners.iter().map(|learner| learner.address.identity.to_string());
         let known: Vec<String> = known.collect();
         for index in 0..plan.members {
-            let folder = directory.join(plan.layout.folder(index));
-            make_folder(&folder)?;
+            let folder = directory.join(plan.layout.member(index));
             let dealt = dealing.as_ref().map(|dealing| dealing.secrets[index].clone());
-            members.push(plan.place_member(index, &folder, dealt)?);
+            members.push(plan.place_member(index, &folder.join(plan.layout.key()), dealt)?);
             let config = NodeConfig { learners: known.clone(), ..plan.config(index) };
             http.push(config.http.clone());
             gateways.extend(config.gateway.clone());
-            configs.push(write_config(&folder, &config)?);
+            let path = folder.join(plan.layout.config());
+            write(&path, &config.to_toml())?;
+            configs.push(path);
             if let Some((_, list)) = &client {
-                write(&folder.join(CLIENTS), list)?;
+                write(&folder.join(plan.layout.clients()), list)?;
             }
         }
-        for folder in learners.iter().filter_map(|learner| learner.config.parent()) {
+        for learner in &learners {
             if let Some((_, list)) = &client {
-                write(&folder.join(CLIENTS), list)?;
+                write(&learner.config.with_file_name(CLIENTS), list)?;
             }
         }
         let client_key = client.map(|(key, _)| key);
-        let committee = directory.join("committee.toml");
+        let committee = directory.join(plan.layout.shared("committee.toml"));
         let existing = plan.keys.as_ref().and_then(|keys| keys.committee.groups.clone());
         let groups = dealing.map(|dealing| Groups::from(&dealing.groups)).or(existing);
         write(&committee, &plan.committee(members, groups))?;
@@ -325,17 +308,32 @@ impl TestnetPlan {
             return Err(TestnetError::Weights { weights, members });
         }
         self.settings.protocol.check_committee(&self.weights()?, self.scheme)?;
+        self.check_ports()?;
+        if let Some(emulation) = &self.emulation {
+            emulation.topology(self.members)?;
+        }
+        Ok(self.settings.validate()?)
+    }
+
+    fn check_ports(&self) -> Result<(), TestnetError> {
         let (members, learners, base) = (self.members, self.learners, self.base_port);
-        let ports = 2 * (members + learners) + if self.gateways { members } else { 0 };
+        if let Some(names) = &self.names {
+            let named = (names.members.len(), names.learners.len());
+            assert_eq!(named, (members, learners), "a name for each");
+            let taken = [HostNames::HTTP_PORT, HostNames::GATEWAY_PORT];
+            return match base == 0 || taken.contains(&base) {
+                true => Err(TestnetError::TakenPort(base)),
+                false => Ok(()),
+            };
+        }
+        let asked = if self.layout == Layout::Volumes { learners } else { 0 };
+        let ports = 2 * (members + learners) + if self.gateways { members + asked } else { 0 };
         let last = usize::from(base) + ports - 1;
         if base == 0 || last > usize::from(u16::MAX) {
             let highest = usize::from(u16::MAX) + 1 - ports;
             return Err(TestnetError::Ports { members, learners, base, last, highest });
         }
-        if let Some(emulation) = &self.emulation {
-            emulation.topology(self.members)?;
-        }
-        Ok(self.settings.validate()?)
+        Ok(())
     }
 
     fn weights(&self) -> Result<Weights, WeightsError> {
@@ -358,42 +356,60 @@ impl TestnetPlan {
     fn place_member(
         &self,
         index: usize,
-        folder: &Path,
+        file: &Path,
         dealt: Option<VotingSecret>,
     ) -> Result<Member, TestnetError> {
         let Some(existing) = &self.keys else {
-            return Ok(self.member(index, &self.member_keys(folder, dealt)?));
+            return Ok(self.member(index, &self.member_keys(file, dealt)?));
         };
         if let Some(keys) = &existing.keys[index] {
-            keys.write(&folder.join("key.toml"))?;
+            self.write_keys(file, keys)?;
         }
-        Ok(Member { address: self.address(index), ..existing.committee.members[index].clone() })
+        Ok(Member {
+            address: self.member_address(index),
+            ..existing.committee.members[index].clone()
+        })
     }
 
     fn member(&self, index: usize, keys: &KeyFile) -> Member {
         let weight = self.weights.as_ref().map_or(1, |weights| weights.of(index));
-        Member { weight, ..Member::new(&keys.public(), self.address(index)) }
+        Member { weight, ..Member::new(&keys.public(), self.member_address(index)) }
     }
 
     fn member_keys(
         &self,
-        folder: &Path,
+        file: &Path,
         dealt: Option<VotingSecret>,
     ) -> Result<KeyFile, TestnetError> {
-        match dealt {
+        let keys = match dealt {
             Some(voting) => {
                 let own = KeyFile::generate(SchemeKind::Ed25519, &mut system_random)?;
-                write_keys(folder, KeyFile { voting, ..own })
+                KeyFile { voting, ..own }
             }
-            None => write_keys(folder, KeyFile::generate(self.scheme, &mut system_random)?),
+            None => KeyFile::generate(self.scheme, &mut system_random)?,
+        };
+        self.write_keys(file, &keys)?;
+        Ok(keys)
+    }
+
+    /// Writes a new key file, sealed if the plan says so.
+    fn write_keys(&self, file: &Path, keys: &KeyFile) -> Result<(), TestnetError> {
+        make_folder(file.parent().unwrap_or(Path::new(".")))?;
+        let cost = SealCost::default();
+        match &self.passphrase {
+            Some(passphrase) => keys.write_sealed(file, passphrase, cost, &mut system_random)?,
+            None => keys.write(file)?,
         }
+        Ok(())
     }
 
     /// A learner has no vote, and is dealt no share of one.
-    fn learner_keys(&self, folder: &Path) -> Result<KeyFile, TestnetError> {
+    fn learner_keys(&self, file: &Path) -> Result<KeyFile, TestnetError> {
         let is_dealt = self.scheme == SchemeKind::BlsThreshold;
         let scheme = if is_dealt { SchemeKind::Ed25519 } else { self.scheme };
-        write_keys(folder, KeyFile::generate(scheme, &mut system_random)?)
+        let keys = KeyFile::generate(scheme, &mut system_random)?;
+        self.write_keys(file, &keys)?;
+        Ok(keys)
     }
 
     /// Keys of a first client and the list that names it, where members let in listed clients.
@@ -413,31 +429,48 @@ impl TestnetPlan {
     }
 
     fn learner_config(&self, index: usize) -> NodeConfig {
+        let layout = self.layout.of_learners();
+        let has_gateway = self.gateways && layout == Layout::Volumes;
+        let listen = match &self.names {
+            Some(_) => format!("0.0.0.0:{}", self.base_port),
+            None => self.learner_address(index),
+        };
         NodeConfig {
             learner: true,
-            listen: Some(self.learner_address(index)),
-            http: self.address(2 * self.members + self.learners + index),
-            gateway: None,
+            listen: Some(listen),
+            http: self.http_address(2 * self.members + self.learners + index),
+            gateway: has_gateway.then(|| self.gateway_address(self.members + index)),
             emulation: None,
-            committee: Layout::Alone.shared("committee.toml"),
-            genesis: self.genesis.as_ref().map(|_| Layout::Alone.shared(self.layout.genesis())),
+            committee: layout.named_shared("committee.toml"),
+            genesis: self.genesis.as_ref().map(|_| layout.named_shared(self.layout.genesis())),
             ..self.config(index)
         }
     }
 
     fn config(&self, index: usize) -> NodeConfig {
-        let committee = self.layout.shared("committee.toml");
-        let default = NodeConfig::new(committee, "key.toml".into(), "data".into());
+        let layout = self.layout;
+        let committee = layout.named_shared("committee.toml");
+        let is_mounted = layout == Layout::Volumes;
+        let data = if is_mounted { Layout::DATA } else { "data" };
+        let default = NodeConfig::new(committee, layout.named_key(), data.into());
+        let passphrase = Path::new(Layout::PASSPHRASE);
+        let passphrase = self.passphrase.as_ref().map(|_| layout.named(passphrase));
+        let asks_token = is_mounted && self.gateways && self.service == "kv";
         NodeConfig {
-            http: self.address(self.members + index),
+            key_notes: is_mounted.then(|| Layout::NOTES.into()),
+            passphrase_file: passphrase.filter(|_| is_mounted),
+            listen: self.names.as_ref().map(|_| format!("0.0.0.0:{}", self.base_port)),
+            http: self.http_address(self.members + index),
             retention_bytes: self.retention_bytes.unwrap_or(default.retention_bytes),
             durability: self.durability,
             comparison: !self.settings.comparison.departures().is_empty(),
             service: self.service.clone(),
             genesis_digest: self.genesis_digest(),
-            genesis: self.genesis.as_ref().map(|_| self.layout.shared(self.layout.genesis())),
+            genesis: self.genesis.as_ref().map(|_| layout.named_shared(layout.genesis())),
             clients: self.clients,
             gateway: self.gateways.then(|| self.gateway_address(index)),
+            gateway_insecure: self.gateways && self.names.is_some(),
+            gateway_token_file: asks_token.then(|| layout.named(Path::new(Layout::TOKEN))),
             replica: self.settings.clone(),
             emulation: self.emulation.clone(),
             cut_links: None,
@@ -445,12 +478,32 @@ impl TestnetPlan {
         }
     }
 
-    fn gateway_address(&self, index: usize) -> String {
-        self.address(2 * (self.members + self.learners) + index)
+    fn member_address(&self, index: usize) -> String {
+        match &self.names {
+            Some(names) => format!("{}:{}", names.members[index], self.base_port),
+            None => self.address(index),
+        }
     }
 
     fn learner_address(&self, index: usize) -> String {
-        self.address(2 * self.members + index)
+        match &self.names {
+            Some(names) => format!("{}:{}", names.learners[index], self.base_port),
+            None => self.address(2 * self.members + index),
+        }
+    }
+
+    fn http_address(&self, offset: usize) -> String {
+        match &self.names {
+            Some(_) => format!("0.0.0.0:{}", HostNames::HTTP_PORT),
+            None => self.address(offset),
+        }
+    }
+
+    fn gateway_address(&self, index: usize) -> String {
+        match &self.names {
+            Some(_) => format!("0.0.0.0:{}", HostNames::GATEWAY_PORT),
+            None => self.address(2 * (self.members + self.learners) + index),
+        }
     }
 
     fn address(&self, offset: usize) -> String {
@@ -544,13 +597,8 @@ pub(crate) fn write_keys(folder: &Path, keys: KeyFile) -> Result<KeyFile, Testne
     Ok(keys)
 }
 
-fn write_config(folder: &Path, config: &NodeConfig) -> Result<PathBuf, TestnetError> {
-    let path = folder.join("config.toml");
-    write(&path, &config.to_toml())?;
-    Ok(path)
-}
-
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), TestnetError> {
+    make_folder(path.parent().unwrap_or(Path::new(".")))?;
     std::fs::write(path, text).map_err(|source| failed("write", path, source))
 }
 

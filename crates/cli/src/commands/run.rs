@@ -67,6 +67,10 @@ pub(crate) struct Options {
     /// Print the addresses as one JSON object once the validator runs
     #[arg(long)]
     json: bool,
+    /// After the end with 3 or 4 stay, without taking part, until asked to stop: /healthz goes on
+    /// to answer 200, /readyz says why. For what starts every process again, as Kubernetes does
+    #[arg(long)]
+    hold: bool,
     /// End when standard input is closed, and so with the process that holds its other end
     #[arg(long)]
     exit_with_parent: bool,
@@ -95,7 +99,10 @@ impl Options {
         let genesis = genesis(&self.config, &config, service)?;
         init_logging(config.log);
         descriptors::raise_limit();
-        self.start(&config, service, genesis.as_ref())
+        match self.start(&config, service, genesis.as_ref()) {
+            Err(failure) if self.hold && failure.is_final() => hold(&config, failure),
+            ended => ended,
+        }
     }
 
     /// Refuses files of tokens that the gateway would not take, before anything is started.
@@ -265,6 +272,14 @@ impl Options {
             error => fail(error),
         }
     }
+}
+
+/// Stays until it is asked to stop, and fails then as it would have before.
+fn hold(config: &NodeConfig, failure: Failure) -> CommandResult {
+    let shutdown = Shutdown::on_signals().map_err(fail)?;
+    let reason = failure.to_string();
+    quorate_node::hold(config, door_rules(config)?, &reason, &shutdown).map_err(fail)?;
+    Err(failure)
 }
 
 /// Genesis of the service, as the configuration at `path` names it.

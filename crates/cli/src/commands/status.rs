@@ -160,7 +160,11 @@ fn wait(due: Instant, interrupted: &AtomicBool) -> bool {
 /// The configurations of a testnet: the members' in their order, then the learners'; or those of
 /// the validators beside a payment network's authorities.
 pub(crate) fn configs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let config = |folder: &str| directory.join(folder).join("config.toml");
+    // Beside the key, or in a folder that a container mounts.
+    let config = |folder: &str| {
+        let mounted = directory.join(folder).join("config/config.toml");
+        if mounted.exists() { mounted } else { directory.join(folder).join("config.toml") }
+    };
     let all = |name: fn(usize) -> String| {
         (0..).map(move |index| config(&name(index))).take_while(|path| path.exists())
     };

@@ -1,9 +1,12 @@
 //! `quorate testnet`: the files of a new committee.
 
+mod kubernetes;
+
 use super::wan::Wan;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
+use kubernetes::Kubernetes;
 use quorate_crypto::SchemeKind;
 use quorate_engine::{ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
@@ -28,7 +31,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
     quorate testnet net --service kv           a key-value store: see `quorate kv`\n  \
     quorate testnet net --clients listed       clients that each validator lists, and no others\n  \
     quorate testnet net --service evm          Ethereum's machine, with JSON-RPC and funded keys\n  \
-    quorate testnet net --force                again, over an earlier testnet")]
+    quorate testnet net --force                again, over an earlier testnet\n  \
+    quorate testnet --kubernetes net           for `kubectl apply -k net`")]
 pub(crate) struct Options {
     /// New folder for the committee file, with a folder in it for each validator
     directory: PathBuf,
@@ -89,6 +93,8 @@ pub(crate) struct Options {
     /// Print what was written as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    kubernetes: Kubernetes,
 }
 
 impl Options {
@@ -115,7 +121,11 @@ impl Options {
             settings,
             ..TestnetPlan::default()
         };
+        let plan = self.kubernetes.place(&self.directory, plan)?;
         let testnet = Testnet::create(&self.directory, &plan).map_err(explain)?;
+        if self.kubernetes.is_wanted() {
+            self.kubernetes.write(&testnet, &plan)?;
+        }
         if self.json {
             output::json(&json!({
                 "directory": testnet.directory,
@@ -129,6 +139,7 @@ impl Options {
                 "clients": self.clients.to_string(),
                 "client_key": testnet.client_key,
                 "weights": self.weights().each(),
+                "cluster": self.kubernetes.to_json(),
                 "caution": self.warning().map(|warning| warning.to_string()),
             }));
         } else {
@@ -214,7 +225,7 @@ impl Options {
 
     fn describe(&self, testnet: &Testnet) -> String {
         let place = self.directory.display();
-        let (n, scheme, quorate) = (self.validators, self.scheme, output::program());
+        let (n, scheme) = (self.validators, self.scheme);
         let mut text = format!("Wrote a committee of {n} ({scheme}) to {place}.\n\n");
         let weights = self.weights();
         if !weights.are_equal() {
@@ -227,7 +238,17 @@ impl Options {
             text.push_str(&format!("Mind: {warning}.\n\n"));
         }
         text.push_str(&format!("Clients: {}.\n\n", self.clients.meaning()));
-        text.push_str("Run each in a terminal of its own:\n\n");
+        text.push_str(&match self.kubernetes.is_wanted() {
+            true => self.kubernetes.describe(testnet, &weights),
+            false => self.describe_processes(testnet),
+        });
+        text
+    }
+
+    /// How each is run as a process of this machine.
+    fn describe_processes(&self, testnet: &Testnet) -> String {
+        let (n, place, quorate) = (self.validators, self.directory.display(), output::program());
+        let mut text = String::from("Run each in a terminal of its own:\n\n");
         let validators = (0..n).map(|index| format!("validator-{index}"));
         for name in validators.chain((0..self.learners).map(|index| format!("learner-{index}"))) {
             text.push_str(&format!("  {quorate} run --config {place}/{name}/config.toml\n"));

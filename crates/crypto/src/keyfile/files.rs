@@ -63,9 +63,24 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
 
 fn refuse_shared(file: &File, path: &Path) -> Result<(), KeyFileError> {
     match shared_mode(file, 0o077).map_err(|e| failed("inspecting", path, e))? {
+        Some(_) if is_handed_over(file).map_err(|e| failed("inspecting", path, e))? => Ok(()),
         Some(mode) => Err(KeyFileError::Permissions { path: path.to_owned(), mode }),
         None => Ok(()),
     }
+}
+
+/// Tells whether root keeps a file for a group that may read it, and nobody may write: so a cluster
+/// mounts a secret for a user that is not root.
+#[cfg(unix)]
+fn is_handed_over(file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let found = file.metadata()?;
+    Ok(found.uid() == 0 && found.mode() & 0o7777 == 0o440)
+}
+
+#[cfg(not(unix))]
+fn is_handed_over(_: &File) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// A file's permission bits, if any of the `forbidden` ones is set; `None` where the system has

@@ -103,6 +103,23 @@ fn only_the_owner_may_read_the_file() {
     assert!(KeyFile::read(&path).is_ok());
 }
 
+/// As a cluster mounts a secret: root's, for a group to read.
+#[cfg(unix)]
+#[test]
+fn a_group_may_read_what_root_keeps_for_it_and_nobody_may_write() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let directory = directory();
+    let path = directory.path().join("keys");
+    KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32]).write(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
+    let is_root_s = fs::metadata(&path).unwrap().uid() == 0;
+    assert_eq!(KeyFile::read(&path).is_ok(), is_root_s);
+    if is_root_s {
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Permissions { .. })));
+    }
+}
+
 #[test]
 fn a_missing_file_is_named() {
     let directory = directory();

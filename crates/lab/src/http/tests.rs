@@ -1,4 +1,4 @@
-use super::{ANSWER_BYTES_MAX, Connection, get, look};
+use super::{ANSWER_BYTES_MAX, Connection, Door, get};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -40,7 +40,7 @@ fn only_200_has_a_body() {
 #[test]
 fn a_look_has_the_body_of_every_answer() {
     let address = serve_one("HTTP/1.1 503 Service Unavailable\r\n\r\nno quorum");
-    let (code, body) = look(&address, "/", TIMEOUT).expect("an answer");
+    let (code, body) = Door::from(&address).look("/", TIMEOUT).expect("an answer");
     assert_eq!((code.as_u16(), body.as_str()), (503, "no quorum"));
 }
 

@@ -247,7 +247,16 @@ const NODE: &[Field] = &[
         "This validator's secret keys, in the clear or sealed under a passphrase; only its owner may \
          read the file. Files beside it with the endings .used and .guard note that the key has \
          signed, and what was last: keep the three together, and on another disk than data_dir if \
-         there is one.",
+         there is one. A file that root owns may be its group's to read with the mode 0440, as \
+         mounted secrets are.",
+    ),
+    field(
+        "key_notes",
+        Kind::Path,
+        FieldDefault::Words("the key file's"),
+        "Folder of the files .used and .guard, where the key file's cannot be written in, as that of \
+         a mounted secret. It must be there, outlive the process, and be on another volume than \
+         data_dir: with both lost or set back together, nothing notices that a log is an old copy.",
     ),
     field(
         "passphrase_file",

@@ -1,6 +1,7 @@
 use super::*;
+use quorate_crypto::StoredKeys;
 use quorate_engine::ProtocolKind;
-use quorate_types::Purpose;
+use quorate_types::{Purpose, ReplicaId};
 
 #[test]
 fn every_file_that_is_written_loads() {
@@ -60,6 +61,44 @@ fn weights_reach_the_committee() {
     std::fs::write(&testnet.committee, file.replace("weight = 1\n", "")).unwrap();
     let committee = NodeConfig::load(&testnet.configs[0]).unwrap().load_committee().unwrap();
     assert_eq!(committee.weights(), &weights);
+}
+
+/// Paths of one volume name those of another, on disk as in a container.
+#[test]
+fn volumes_hold_what_configurations_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = |component: &str, count: usize| -> Vec<String> {
+        (0..count).map(|index| format!("{component}-{index}.example")).collect()
+    };
+    let hosts = HostNames { members: names("validator", 4), learners: names("learner", 1) };
+    let passphrase = Passphrase::from_file(b"open sesame").unwrap();
+    let plan = TestnetPlan {
+        learners: 1,
+        layout: Layout::Volumes,
+        names: Some(hosts),
+        passphrase: Some(passphrase.clone()),
+        ..TestnetPlan::default()
+    };
+    let testnet = Testnet::create(&folder.path().join("net"), &plan).unwrap();
+    let learner = testnet.learners[0].config.clone();
+    for (index, path) in testnet.configs.iter().chain([&learner]).enumerate() {
+        let config = NodeConfig::load(path).unwrap();
+        let committee = config.load_committee().unwrap();
+        let StoredKeys::Sealed(sealed) = StoredKeys::read(&config.key).unwrap() else {
+            panic!("{} is not sealed", config.key.display())
+        };
+        let id = committee.find(&sealed.open(&passphrase).unwrap().identity.public());
+        assert_eq!(id.map(|id| id.index()), (index < 4).then_some(index));
+        assert_eq!(config.listen.as_deref(), Some("0.0.0.0:7000"));
+        assert_eq!(config.http, "0.0.0.0:9100");
+        let named = config.passphrase_file.unwrap();
+        assert!(named.ends_with("config/../../passphrase/passphrase"), "{}", named.display());
+        assert_eq!(config.key_notes.as_deref(), Some(Path::new(Layout::NOTES)));
+        assert_eq!(committee.address(ReplicaId(3)), Some("validator-3.example:7000"));
+    }
+    let port = TestnetPlan { base_port: 9_100, ..plan };
+    let refused = Testnet::create(&folder.path().join("other"), &port).unwrap_err().to_string();
+    assert!(refused.starts_with("port 9100 is not for peers"), "{refused}");
 }
 
 #[test]

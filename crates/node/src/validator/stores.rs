@@ -35,9 +35,9 @@ impl Stores {
         // A learner promises nothing.
         let guard = match config.learner {
             true => None,
-            false => Some(FileGuard::beside(&config.key, network, &owner.member)?),
+            false => Some(FileGuard::beside(&config.noted_key(), network, &owner.member)?),
         };
-        let marker = Marker::beside(&config.key);
+        let marker = Marker::beside(&config.noted_key());
         let log = config.data_dir.join("log");
         let lost = !config.learner && marker.is_lost(network, &log)?;
         if lost {
@@ -141,7 +141,7 @@ pub(super) fn forfeit(
     network: NetworkId,
     failed: Sender<NodeError>,
 ) -> Box<dyn Fn(&str) + Send> {
-    let marker = Marker::beside(&config.key);
+    let marker = Marker::beside(&config.noted_key());
     let evidence = config.data_dir.join("contradiction.txt");
     Box::new(move |reason| {
         tracing::error!(

@@ -148,7 +148,8 @@ pub(super) fn data(
     check_space(source, &needs, notes);
     let Some(network) = network else { return Some(needs) };
     // What cannot be read is reported where it is.
-    let lost = Marker::beside(&config.key).is_lost(network, &data.join("log")).unwrap_or(false);
+    let lost =
+        Marker::beside(&config.noted_key()).is_lost(network, &data.join("log")).unwrap_or(false);
     if lost && !config.follow_only && !config.learner {
         let problem = format!(
             "the key was used before and its log is not in {}: the validator will follow and never vote",
