@@ -469,7 +469,10 @@ impl TestnetPlan {
             genesis: self.genesis.as_ref().map(|_| layout.named_shared(layout.genesis())),
             clients: self.clients,
             gateway: self.gateways.then(|| self.gateway_address(index)),
+            // Plain HTTP, for whatever the cluster lets reach it.
+            http_insecure: self.names.is_some(),
             gateway_insecure: self.gateways && self.names.is_some(),
+            gateway_open: self.gateways && self.names.is_some() && self.service == "evm",
             gateway_token_file: asks_token.then(|| layout.named(Path::new(Layout::TOKEN))),
             replica: self.settings.clone(),
             emulation: self.emulation.clone(),
