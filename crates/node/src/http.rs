@@ -1,5 +1,5 @@
 //! The operator's view: `/status` (JSON), `/metrics` (Prometheus), `/healthz` (its threads run) and
-//! `/readyz` (it is of use), and the [dashboard] with its `/events`, over plain HTTP, or TLS where
+//! `/readyz` (it is of use), and the dashboard with its `/events`, over plain HTTP, or TLS where
 //! the configuration says so.
 //!
 //! Who may read is the configuration's to say ([`crate::http_access`]): on the loopback interface,

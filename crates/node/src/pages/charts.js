@@ -45,7 +45,7 @@ function scaled(value, kind) {
   }
   const whole = Number.isInteger(size) || size >= 100;
   const digits = whole ? 0 : size >= 10 ? 1 : 2;
-  return `${(Math.sign(value) * size).toFixed(digits).replace(/\.0+$/, "")}${names[at]}`;
+  return `${(Math.sign(value) * size).toFixed(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")}${names[at]}`;
 }
 
 export const count = (value) => scaled(value, "count");
