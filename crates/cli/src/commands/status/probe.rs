@@ -9,9 +9,9 @@ use quorate_lab::http::Door;
 /// Question to each validator, answered by the code of one of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Probe {
-    /// Whether its threads run, as /healthz says
+    /// Its threads run (/healthz)
     Alive,
-    /// Whether clients may ask it, as /readyz says
+    /// Clients may ask it (/readyz)
     Ready,
 }
 
