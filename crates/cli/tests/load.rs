@@ -154,10 +154,9 @@ fn listed_clients_alone_load_a_committee_that_lists_them() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("lets in listed clients alone"), "{}", stderr(&refused));
 
-    let stranger = net.folder().join("stranger");
+    let stranger = net.folder().join("stranger.toml");
     works(&["keys", "generate", text(&stranger)]);
-    let strange_key = stranger.join("key.toml");
-    let turned_away = load(&["--key", text(&strange_key)]);
+    let turned_away = load(&["--key", text(&stranger)]);
     assert_eq!(turned_away.status.code(), Some(1));
     let said = stderr(&turned_away);
     assert!(said.contains("validators turn this client away"), "{said}");
@@ -196,7 +195,8 @@ fn bad_input_is_said_in_words() {
 
 #[test]
 fn a_bench_is_not_merged() {
-    let options = ["--rate", "100", "--duration", "1", "--warmup", "0", "--no-bounds", "--json"];
+    let options = ["--rate", "200", "--duration", "3", "--warmup", "1", "--drain", "60"];
+    let options = [&options[..], &["--no-bounds", "--json"]].concat();
     let bench = works(&[&["bench"], &options[..]].concat());
     let place = tempfile::tempdir().expect("a folder");
     let file = place.path().join("bench.json");

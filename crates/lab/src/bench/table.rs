@@ -124,7 +124,7 @@ fn committed(report: &Report) -> (&'static str, String) {
     match report.committed_by {
         CommittedBy::Validators => ("committed", format!("{rate} tx/s on every healthy validator")),
         CommittedBy::Answers => {
-            ("answered", format!("{rate} tx/s to this command; no validator was looked at"))
+            ("answered", format!("{rate} tx/s to clients of the load; no validator was looked at"))
         }
     }
 }

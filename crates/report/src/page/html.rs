@@ -99,7 +99,7 @@ fn header(title: &str, runs: &[Run]) -> Markup {
                     @if runs.len() > 1 { b { (run.label) } ": " }
                     (circumstances(&run.report))
                     @if let Measurement::Merged(merged) = &run.report.measurement {
-                        " " (merged.describe()) "."
+                        " Of several loads: " (merged.describe()) "."
                     }
                 }
             }

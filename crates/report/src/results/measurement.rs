@@ -164,7 +164,7 @@ impl MergedLoads {
     pub fn describe(&self) -> String {
         let seconds = |ms: u64| ms as f64 / 1_000.0;
         format!(
-            "their windows have {:.1} s in common of {:.1} s, and rates are added over these; latency \
+            "the windows have {:.1} s in common of {:.1} s, and rates are added over these; latency \
              of each is by the clock of its host, from the scheduled time to the answer",
             seconds(self.window_ms),
             seconds(self.windows_ms),
