@@ -719,6 +719,7 @@ function tokenPage(failure) {
     event.preventDefault();
     sessionStorage.setItem(TOKEN, input.value.trim());
     route();
+    offerDashboard();
   };
   const label = el("label", { for: "token" }, "Token");
   const form = el("form", { class: "token", submit: keep }, label, input, el("button", {}, "Show the chain"));
@@ -773,6 +774,11 @@ async function linkDashboard() {
   anchor.hidden = false;
 }
 
+/** Without an answer there is no link; the page says that there is no answer. */
+function offerDashboard() {
+  linkDashboard().catch(() => {});
+}
+
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();
   const query = document.getElementById("query");
@@ -805,4 +811,4 @@ addEventListener("hashchange", () => {
 document.addEventListener("visibilitychange", everySecond);
 setInterval(everySecond, 1000);
 route();
-linkDashboard().catch(() => {}); // Without an answer there is no link; the page says that there is no answer.
+offerDashboard();
