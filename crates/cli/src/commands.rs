@@ -14,6 +14,7 @@ pub(crate) mod kv;
 #[cfg(feature = "liar")]
 mod liar;
 pub(crate) mod man;
+mod part_files;
 pub(crate) mod pay;
 mod proof_place;
 pub(crate) mod receipt;
