@@ -96,7 +96,7 @@ pub struct Comparison {
 /// Callback with the searches done, and all of them.
 pub type OnProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// Means of measuring.
+/// Runner, machine and threads with which points are measured.
 #[derive(Clone, Copy)]
 pub struct Means<'a> {
     /// Runner of the points.

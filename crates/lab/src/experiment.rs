@@ -8,8 +8,8 @@
 //! * [`drive()`]: the points in random order, in parallel where they do not disturb one another;
 //!   every finished one is a line of the results file ([`results`]), so that a stopped run can go
 //!   on.
-//! * [`Shard`]: a part of the points, for one of several machines; [`join()`] puts the results of all
-//!   parts together ([`Parts`]), as one machine would have them.
+//! * [`Shard`]: a part of the points, for one of several machines; [`join()`] puts the results of
+//!   all parts together ([`Parts`]), as one machine would have them.
 //! * [`figure`] and [`page`]: what is drawn from nothing but those lines.
 //!
 //! `docs/laboratory.md` says how to write one, `quorate reproduce` runs them.

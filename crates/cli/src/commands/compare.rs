@@ -31,8 +31,8 @@ const WARMUP_S: u64 = 8;
 /// Over several machines --shard I/N, with the same other options, does part I of the searches. A
 /// search goes by its own results, from size to size, so one way of voting is one machine's: there
 /// are as many parts as schemes and policies at most. --join, again with the same options, takes
-/// the searches up, measures each way of voting at the common rate (with --rate the parts did that),
-/// and recommends as one machine would.
+/// the searches up, measures each way of voting at the common rate (with --rate the parts did
+/// that), and recommends as one machine would.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate compare -n 4,20,40,60,80 --wan us-east-1,us-west-1,ap-southeast-2,eu-central-1\n  \

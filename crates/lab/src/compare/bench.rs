@@ -91,7 +91,8 @@ impl<'a> Bench<'a> {
         let mut found: Vec<SizedKnee> = Vec::with_capacity(sizes.len());
         for &size in sizes {
             let near = found.last().map(|(_, _, knee)| knee.rate);
-            found.push((size, candidate, search::knee(self, size, candidate, near)?));
+            let measure = |rate| self.measure(size, candidate, rate);
+            found.push((size, candidate, search::knee(self.spec.rate, near, measure)?));
             step();
         }
         Ok(found)

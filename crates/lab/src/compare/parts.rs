@@ -24,7 +24,7 @@ pub enum FailedJoin {
         field: String,
         /// Its value in the part.
         there: String,
-        /// Its value here.
+        /// Value of it that this command asks for.
         here: String,
         /// Path of the part's file.
         path: String,

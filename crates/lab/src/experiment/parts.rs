@@ -49,14 +49,14 @@ pub enum JoinError {
         /// Respect in which they differ.
         what: &'static str,
         /// That of the first.
-        a: String,
+        a: Box<str>,
         /// File of the first.
         a_path: PathBuf,
         /// That of the second.
-        b: String,
+        b: Box<str>,
         /// File of the second.
         b_path: PathBuf,
-        /// Way out.
+        /// Word on what to join or measure instead.
         advice: &'static str,
     },
     /// One point has two results that differ.
@@ -148,7 +148,7 @@ fn agree(read: &[(PathBuf, Shard, Record)]) -> Result<(), JoinError> {
         let (first_path, first_shard, first) = &read[0];
         let unlike = |(what, a, b, advice): (&'static str, String, String, &'static str)| {
             let (a_path, b_path) = (first_path.clone(), path.clone());
-            Err(JoinError::Unlike { what, a, a_path, b, b_path, advice })
+            Err(JoinError::Unlike { what, a: a.into(), a_path, b: b.into(), b_path, advice })
         };
         if let Some(difference) = difference((*first_shard, first), (*shard, record)) {
             return unlike(difference);
@@ -159,7 +159,7 @@ fn agree(read: &[(PathBuf, Shard, Record)]) -> Result<(), JoinError> {
         let (other_path, other) = *timed.get_or_insert((path, record));
         if !record.fits(&other.machine) {
             let (a_path, b_path) = (other_path.to_owned(), path.clone());
-            let (a, b) = (other.processor(), record.processor());
+            let (a, b) = (other.processor().into(), record.processor().into());
             let advice = "what is timed can be compared on one kind of machine alone";
             let what = "points that are timed ran on";
             return Err(JoinError::Unlike { what, a, a_path, b, b_path, advice });

@@ -202,9 +202,12 @@ fn missing_points_are_named_by_part() {
     assert!(said.contains("part 0 lacks 1 of its 4 points, part 1 lacks 3"), "{said}");
 }
 
+/// Something done to a result.
+type Change = fn(&mut Record);
+
 #[test]
 fn what_does_not_belong_together_is_refused() {
-    let cases: [(fn(&mut Record), &str); 9] = [
+    let cases: [(Change, &str); 9] = [
         (|one| one.experiment = "T9".into(), "the experiment is T1 in "),
         (|one| one.preset = "full".into(), "the preset is default in "),
         (|one| one.shard = Shard::new(1, 3), "the number of parts is 2 in "),
@@ -221,9 +224,8 @@ fn what_does_not_belong_together_is_refused() {
     }
     let two = Two::new();
     let nowhere = two.folder.path().join("none.jsonl");
-    assert!(
-        matches!(two.join(std::slice::from_ref(&nowhere)), Err(JoinError::Absent(path)) if path == nowhere)
-    );
+    let error = two.join(std::slice::from_ref(&nowhere)).unwrap_err();
+    assert!(matches!(&error, JoinError::Absent(path) if *path == nowhere), "{error}");
     let empty = two.folder.path().join("empty.jsonl");
     std::fs::write(&empty, "").unwrap();
     assert!(matches!(two.join(&[empty]), Err(JoinError::Empty)));
@@ -238,8 +240,6 @@ fn a_point_with_two_results_that_differ_is_refused() {
     again[2].measured.insert("certificate_bytes".into(), 301.0);
     Writer::create(&other, &again).unwrap();
     let error = two.join(&[a, b.clone(), other.clone()]).unwrap_err();
-    assert!(
-        matches!(&error, JoinError::Twice { key, a, b: there } if *key == again[2].key && *a == b && *there == other),
-        "{error}"
-    );
+    let JoinError::Twice { key, a: one, b: another } = &error else { panic!("{error}") };
+    assert_eq!((key, one, another), (&again[2].key, &b, &other));
 }
