@@ -17,6 +17,7 @@ mod liar;
 pub(crate) mod load;
 mod load_options;
 pub(crate) mod man;
+mod part_files;
 pub(crate) mod pay;
 mod proof_place;
 pub(crate) mod receipt;

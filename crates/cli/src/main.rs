@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(
     name = "quorate",
-    version = quorate_lab::machine::version(),
+    version = quorate_lab::machine::version_and_commit(),
     arg_required_else_help = true,
     after_help = format!(
         "Start with `quorate bench`: a real committee of four under load, on this machine.\n\n{}",

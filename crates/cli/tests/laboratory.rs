@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, quorate, stderr, stdout};
+use common::{json, quorate, stderr, stdout, works};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -88,6 +88,12 @@ fn what_cannot_be_run_is_refused() {
             vec!["reproduce", "J3", "--draw", "--out", "/nonexistent"],
             "has no results of this preset",
         ),
+        (vec!["reproduce", "J3", "--shard", "3/3"], "of 3 parts the last is 2/3"),
+        (vec!["reproduce", "J3", "--join", "/nonexistent"], "there is no file /nonexistent"),
+        (
+            vec!["reproduce", "J3", "--join", folder.path().to_str().unwrap()],
+            "has no files J3.default.shard-I-of-N.jsonl",
+        ),
         (vec!["compare", "-n", "4", "--machine", "abacus"], "there is no price list 'abacus'"),
         (vec!["compare", "-n", "4", "--wan", "us-east-7"], "there is no region 'us-east-7'"),
     ];
@@ -129,4 +135,90 @@ fn a_comparison_ends_with_a_line_for_each_size() {
     assert!(advice["line"].as_str().unwrap().starts_with("n = 4: "), "{advice:#}");
     assert!(["ed25519", "bls"].contains(&advice["candidate"]["scheme"].as_str().unwrap()));
     assert!(files(folder.path()).contains(&"compare.points.html".to_owned()));
+}
+
+/// A text without what tells one run from another: dates, the seconds that a point took, and the
+/// command on a page.
+fn timeless(text: &str) -> String {
+    let after = |text: &str, from: &str, to: char| -> String {
+        let mut parts = text.split(from);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |all, part| all + from + &part[part.find(to).unwrap_or(0)..])
+    };
+    let text = after(text, "\"started\":\"", '"');
+    let text = after(&text, "\"wall_s\":", ',');
+    let text = after(&text, "<code>quorate ", '<');
+    // Captions may break between the date and the time.
+    ["0000-00-00", "00:00:00"].iter().fold(text, |text, shape| without(&text, shape))
+}
+
+/// A text without what has a shape, in which 0 stands for any digit.
+fn without(text: &str, shape: &str) -> String {
+    let is_like = |(letter, wanted): (char, char)| {
+        if wanted == '0' { letter.is_ascii_digit() } else { letter == wanted }
+    };
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some(letter) = rest.chars().next() {
+        let matches = rest.len() >= shape.len() && rest.chars().zip(shape.chars()).all(is_like);
+        if !matches {
+            kept.push(letter);
+        }
+        rest = &rest[if matches { shape.len() } else { letter.len_utf8() }..];
+    }
+    kept
+}
+
+/// All files of a folder by name, but for those of parts and for results, which are in the order
+/// in which points were finished; pages have them in the order of the points.
+fn drawn(folder: &Path) -> Vec<(String, String)> {
+    let names = files(folder).into_iter().filter(|name| !name.ends_with(".jsonl"));
+    names.map(|name| (timeless(&fs::read_to_string(folder.join(&name)).unwrap()), name)).collect()
+}
+
+#[test]
+fn parts_of_an_experiment_draw_what_one_machine_draws() {
+    let folder = TempDir::new().unwrap();
+    let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (whole, parts, joined) = (out("whole"), out("parts"), out("joined"));
+    let preset = ["reproduce", "J1", "--preset", "smoke", "--quiet"];
+    let run = |more: &[&str]| works(&[&preset[..], more].concat());
+    run(&["--out", &whole]);
+    for shard in ["2/3", "0/3"] {
+        let said = run(&["--shard", shard, "--out", &parts]);
+        assert!(said.contains(&format!("part {shard}: ")), "{said}");
+    }
+    let join = [&preset[..], &["--out", &joined, "--join", &parts]].concat();
+    let refused = quorate(&join);
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    let said = stderr(&refused);
+    assert!(said.contains("not all parts are there: part 1 has none of its 1 points"), "{said}");
+    let lines = run(&["--shard", "1/3", "--out", &parts, "--json"]);
+    let file = Path::new(&parts).join("J1.smoke.shard-1-of-3.jsonl");
+    assert_eq!(lines, fs::read_to_string(&file).unwrap(), "a part prints the lines of its file");
+    works(&join);
+    assert_eq!(drawn(Path::new(&joined)), drawn(Path::new(&whole)));
+    assert!(files(Path::new(&parts)).iter().all(|name| name.ends_with(".jsonl")), "nothing drawn");
+    let lines = fs::read_to_string(Path::new(&joined).join("J1.smoke.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 4);
+    assert!(!lines.contains("\"shard\""), "as one machine would have left it");
+}
+
+#[test]
+fn parts_of_a_comparison_recommend_what_one_machine_does() {
+    let folder = TempDir::new().unwrap();
+    let parts = folder.path().to_str().unwrap();
+    let compare = ["compare", "-n", "4", "--policies", "aggregate", "--seconds", "2", "--quiet"];
+    let options = ["--rate", "1000", "--out", parts];
+    let compare = [&compare[..], &options].concat();
+    for shard in ["0/2", "1/2"] {
+        works(&[&compare[..], &["--shard", shard]].concat());
+    }
+    let whole = json(&[&compare[..], &["--json", "--no-page"]].concat());
+    let joined = json(&[&compare[..], &["--json", "--join", parts]].concat());
+    assert_eq!(joined, whole);
+    assert_eq!(joined["advice"].as_array().unwrap().len(), 1);
+    assert!(files(folder.path()).contains(&"compare.points.html".to_owned()));
+    let other = quorate(&[&compare[..], &["--seed", "9", "--join", parts]].concat());
+    assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
+    assert!(stderr(&other).contains("'seed' = 1, and here it is 9"), "{}", stderr(&other));
 }

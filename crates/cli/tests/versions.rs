@@ -1,15 +1,26 @@
-//! A change to a version of what is executed that the program lacks.
+//! Programs of different versions in one committee: a change to a version of what is executed that
+//! the program lacks, and a member that speaks another version of the wire.
 
 mod common;
 
-use common::{Net, quorate, stderr, text, wait_for};
+use common::{Net, json, processes, quorate, stderr, text, wait_for};
 use quorate_crypto::{IdentitySecret, KeyCache, KeyFile};
+use quorate_lab::status::ask_all;
 use quorate_node::bring_change;
 use quorate_node::config::{load_committee, read_committee_file};
-use quorate_types::{Change, Committee, Height, ReplicaId, SignedChange};
+use quorate_node::ports::free_ports;
+use quorate_node::tls::{self, Dialer};
+use quorate_node::transport::hello::{Answer, Hello};
+use quorate_types::{Change, Committee, Height, Lane, ReplicaId, SignedChange};
+use rustls::{ClientConnection, ServerConfig, ServerConnection, StreamOwned};
 use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// What everybody says whose program lacks the version.
 const LACKS: &str =
@@ -86,4 +97,115 @@ fn a_version_that_the_program_lacks_is_not_accepted_and_stops_it_at_the_border()
     (0..4).for_each(|_| expect_stopped(&mut net));
     net.processes.start_one(2).expect("started");
     expect_stopped(&mut net);
+}
+
+/// A member whose program speaks another version of the wire: it listens at the member's address
+/// with the member's key, and turns away whoever dials, as any release does with a hello of a
+/// version that it does not know.
+struct OtherVersion {
+    key: KeyFile,
+    answered: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl OtherVersion {
+    fn listen(address: &str, key: KeyFile) -> Self {
+        let listener = TcpListener::bind(address).expect("the member's port");
+        listener.set_nonblocking(true).expect("a plain socket");
+        let config = tls::listener(&key.identity).expect("a good key");
+        let (answered, is_over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let (count, over) = (Arc::clone(&answered), Arc::clone(&is_over));
+        let thread = std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                let Ok((tcp, _)) = listener.accept() else {
+                    std::thread::sleep(Duration::from_millis(5));
+                    continue;
+                };
+                if turn_away(tcp, &config).is_ok() {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        Self { key, answered, is_over, thread: Some(thread) }
+    }
+
+    /// Dials a member with a hello of the next version; returns the byte that comes back.
+    fn dial(&self, committee: &Committee, to: ReplicaId) -> u8 {
+        let expected = *committee.identity(to).expect("a member");
+        let config = Dialer::new(&self.key.identity).and_then(|dialer| dialer.to(expected));
+        let tcp = TcpStream::connect(committee.address(to).expect("a member")).expect("it listens");
+        let connection = ClientConnection::new(config.expect("good keys"), tls::no_name());
+        let mut stream = StreamOwned::new(connection.expect("a name"), tcp);
+        let mut hello = Hello::to(committee, Lane::Votes).encode();
+        hello[7] += 1;
+        stream.write_all(&hello).expect("sent");
+        let mut answer = [0];
+        stream.read_exact(&mut answer).expect("an answer");
+        answer[0]
+    }
+
+    fn wait_answered(&self, more: usize) {
+        let goal = self.answered.load(Ordering::Relaxed) + more;
+        wait_for("dialers", || (self.answered.load(Ordering::Relaxed) >= goal).then_some(()));
+    }
+
+    fn end(mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().expect("one thread").join().expect("it ended well");
+    }
+}
+
+fn turn_away(tcp: TcpStream, config: &Arc<ServerConfig>) -> io::Result<()> {
+    tcp.set_nonblocking(false)?;
+    tcp.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+    let mut stream = StreamOwned::new(connection, tcp);
+    stream.read_exact(&mut [0; 49])?;
+    stream.write_all(&[Answer::Unknown as u8])?;
+    stream.conn.send_close_notify();
+    stream.flush()
+}
+
+/// Both are told so, nobody else is disturbed, and the member is back as soon as its program speaks
+/// the committee's version.
+#[test]
+fn a_member_that_speaks_another_version_is_turned_away_and_the_others_go_on() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("net");
+    let base = free_ports(14).expect("free ports").to_string();
+    let options = ["-n", "4", "--scheme", "ed25519", "--service", "kv", "--base-port", &base];
+    let written = json(&[&["testnet", text(&folder), "--json"], &options[..]].concat());
+    let configs: Vec<PathBuf> = serde_json::from_value(written["configs"].clone()).expect("paths");
+    let http: Vec<String> = serde_json::from_value(written["http"].clone()).expect("addresses");
+    let committee = load_committee(&folder.join("committee.toml"), KeyCache::On).expect("a file");
+    let key = KeyFile::read(&configs[3].with_file_name("key.toml")).expect("a key");
+    let address = committee.address(ReplicaId(3)).expect("a member").to_owned();
+
+    let other = OtherVersion::listen(&address, key);
+    let mut processes = processes(&configs[..3]);
+    let puts = |colour: &str| {
+        let kv = ["kv", "--timeout", "60", "--net", text(&folder), "--json", "put", "colour"];
+        json(&[&kv[..], &[colour]].concat());
+    };
+    puts("red");
+    wait_for("validator 0 to say so", || {
+        processes.log_tail(0, 1_000).contains("it speaks another version").then_some(())
+    });
+    assert_eq!(other.dial(&committee, ReplicaId(0)), Answer::Unknown as u8);
+    assert_eq!(Answer::Unknown.refusal(), Some("it speaks another version"));
+    // They try again, and go on without it meanwhile.
+    other.wait_answered(4);
+    puts("green");
+    assert!(processes.find_exited().is_none(), "nobody stopped");
+
+    other.end();
+    let _fourth = common::processes(&configs[3..]);
+    let roots = || {
+        let looks = ask_all(&http, Duration::from_secs(5));
+        let looks: Option<Vec<_>> = looks.into_iter().map(Result::ok).collect();
+        let looks = looks.filter(|looks| looks.iter().all(|look| look.operations == 2))?;
+        looks.iter().all(|look| look.root == looks[0].root).then_some(())
+    };
+    wait_for("the fourth to be level with them", roots);
 }

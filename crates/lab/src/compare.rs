@@ -4,27 +4,29 @@
 //! everything offered is committed and the median latency is at most twice that under little load.
 //! Then all candidates of a size are looked at under one common rate, and [`advise`] recommends
 //! one of them and says why. Points are short: the knee is known to within [`PRECISION`].
+//!
+//! Each search goes by its own results, so a comparison is divided among machines by candidates
+//! ([`measure_part`]). [`join`] runs it once more with what they kept, and measures only what asks
+//! for all of them: each candidate at the common rate.
 
 mod advice;
+mod bench;
+mod parts;
 mod present;
 mod search;
 
 pub use advice::{Advice, Ground, advise};
+pub use parts::{FailedJoin, candidates_of, join, measure_part};
 pub use present::{experiment, table};
 pub use search::{KEPT_UP, LATENCY_FACTOR, PRECISION};
 
-use crate::experiment::{Measured, Record, RunError, Runner, Setup, results};
-use crate::side_by_side::side_by_side;
-use parking_lot::Mutex;
+use crate::experiment::{Record, RunError, Runner, Setup};
+use bench::Bench;
 use quorate_crypto::{Policy, SchemeKind};
-use quorate_report::text::utc;
 use quorate_types::as_text;
-use search::Knee;
 use serde::Serialize;
 use serde_json::Value;
-use std::cmp::Reverse;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime};
+use std::sync::atomic::AtomicBool;
 
 /// A scheme, and how votes are checked under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -94,145 +96,58 @@ pub struct Comparison {
 /// Callback with the searches done, and all of them.
 pub type OnProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
+/// Runner, machine and threads with which points are measured.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// Runner of the points.
+    pub runner: &'a dyn Runner,
+    /// The machine and binary, as results name them.
+    pub machine: &'a Value,
+    /// Searches side by side, where that is possible.
+    pub threads: usize,
+    /// Told of every search and check that is done.
+    pub progress: OnProgress<'a>,
+    /// Set when somebody asks for an early end.
+    pub interrupted: &'a AtomicBool,
+}
+
 /// Answers a spec.
 ///
 /// # Errors
 /// When it was interrupted, or no point can be measured.
-pub fn compare(
-    spec: &ComparisonSpec,
-    runner: &dyn Runner,
-    machine: &Value,
-    threads: usize,
-    progress: OnProgress<'_>,
-    interrupted: &AtomicBool,
-) -> Result<Comparison, RunError> {
-    let bench = Bench { spec, runner, machine, interrupted, records: Mutex::default() };
-    let threads = if runner.is_parallel() { threads.max(1) } else { 1 };
-    let mut sizes = spec.sizes.clone();
-    sizes.sort_unstable();
-    let (steps, done) = (2 * sizes.len() * spec.candidates.len(), AtomicUsize::new(0));
-    let step = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, steps);
-    let knees = side_by_side(&spec.candidates, threads, |candidate| {
-        knees(&bench, *candidate, &sizes, &step)
-    })?;
-    // The largest first, so that no core waits at the end for one that began late.
-    let mut knees: Vec<(u16, Candidate, Knee)> = knees.into_iter().flatten().collect();
-    knees.sort_by_key(|(size, ..)| Reverse(*size));
-    let mut findings = side_by_side(&knees, threads, |(size, candidate, knee)| {
-        let found = bench.finding(*size, *candidate, knee, common_rate(spec, &knees, *size));
-        step();
-        found
-    })?;
-    let place = |finding: &Finding| {
-        let size = spec.sizes.iter().position(|size| *size == finding.validators);
-        let who = spec.candidates.iter().position(|other| *other == finding.candidate);
-        (size, who)
-    };
-    findings.sort_by_key(place);
+pub fn compare(spec: &ComparisonSpec, means: &Means<'_>) -> Result<Comparison, RunError> {
+    answer(Bench::new(spec, *means))
+}
+
+/// Searches, holds all candidates against one another, and recommends.
+fn answer(mut bench: Bench<'_>) -> Result<Comparison, RunError> {
+    let spec = bench.spec;
+    let sizes = sorted(&spec.sizes);
+    let step = bench.steps(2 * sizes.len() * spec.candidates.len());
+    let knees = bench.search(&spec.candidates, &sizes, &step)?;
+    bench.is_searched();
+    let mut findings = bench.check(&knees, &step)?;
+    findings.sort_by_key(|finding| spec.place(finding.validators, finding.candidate));
     let advice = advise(spec, &findings);
-    let records = bench.records.into_inner();
-    Ok(Comparison { findings, advice, precision: PRECISION, records })
+    Ok(Comparison { findings, advice, precision: PRECISION, records: bench.into_records() })
 }
 
-/// The knees of one candidate. What it takes at one size is where the search begins at the next.
-fn knees(
-    bench: &Bench<'_>,
-    candidate: Candidate,
-    sizes: &[u16],
-    step: &(dyn Fn() + Sync),
-) -> Result<Vec<(u16, Candidate, Knee)>, RunError> {
-    let mut found: Vec<(u16, Candidate, Knee)> = Vec::with_capacity(sizes.len());
-    for &size in sizes {
-        let near = found.last().map(|(_, _, knee)| knee.rate);
-        found.push((size, candidate, search::knee(bench, size, candidate, near)?));
-        step();
-    }
-    Ok(found)
+fn sorted(sizes: &[u16]) -> Vec<u16> {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    sizes
 }
 
-/// Half of what the weakest of the better half takes, or what was asked for: a rate that a
-/// candidate which is far behind does not decide.
-fn common_rate(spec: &ComparisonSpec, knees: &[(u16, Candidate, Knee)], size: u16) -> u64 {
-    if let Some(rate) = spec.rate {
-        return rate;
-    }
-    let of_size = knees.iter().filter(|(of, ..)| *of == size);
-    let mut rates: Vec<u64> = of_size.map(|(_, _, knee)| knee.rate).collect();
-    rates.sort_unstable_by(|a, b| b.cmp(a));
-    let weakest = rates.get(rates.len().saturating_sub(1) / 2).copied().unwrap_or(0);
-    (weakest / 2).max(search::RATE_MIN)
-}
-
-/// Means of measuring points.
-struct Bench<'a> {
-    spec: &'a ComparisonSpec,
-    runner: &'a dyn Runner,
-    machine: &'a Value,
-    interrupted: &'a AtomicBool,
-    records: Mutex<Vec<Record>>,
-}
-
-impl Bench<'_> {
-    /// A point; `None` when nothing came of it.
-    fn measure(
-        &self,
-        validators: u16,
-        candidate: Candidate,
-        rate: u64,
-    ) -> Result<Option<Measured>, RunError> {
-        if self.interrupted.load(Ordering::Relaxed) {
-            return Err(RunError::Interrupted);
-        }
-        let mut setup =
-            Setup { validators, scheme: candidate.scheme, rate, ..self.spec.base.clone() };
-        setup.settings.verify = candidate.verify;
-        let (started, began) = (utc(SystemTime::now()), Instant::now());
-        let (measured, failed) = match self.runner.run(&setup, self.interrupted) {
-            Ok(measured) => (Some(measured), None),
-            Err(RunError::Failed(reason)) => (None, Some(reason)),
-            Err(error) => return Err(error),
-        };
-        let shown = measured.clone().unwrap_or_default();
-        self.records.lock().push(Record {
-            format: results::FORMAT,
-            experiment: "compare".to_owned(),
-            preset: "compare".to_owned(),
-            key: setup.key(),
-            setup,
-            measured: shown.numbers,
-            failed,
-            signatures: shown.signatures,
-            started,
-            wall_s: began.elapsed().as_secs_f64(),
-            machine: self.machine.clone(),
-            details: shown.details,
-        });
-        Ok(measured)
+impl ComparisonSpec {
+    /// Sort key of a candidate at a size: as they were asked for.
+    fn place(&self, validators: u16, candidate: Candidate) -> (Option<usize>, Option<usize>) {
+        let size = self.sizes.iter().position(|size| *size == validators);
+        (size, self.candidates.iter().position(|other| *other == candidate))
     }
 
-    fn finding(
-        &self,
-        validators: u16,
-        candidate: Candidate,
-        knee: &Knee,
-        common_rate: u64,
-    ) -> Result<Finding, RunError> {
-        let there = self.measure(validators, candidate, common_rate)?;
-        let there = there.filter(|measured| search::kept_up(measured, common_rate, knee.idle_ms));
-        let number = |name: &str| there.as_ref()?.numbers.get(name).copied();
-        // A failed search still says how large a certificate is.
-        Ok(Finding {
-            validators,
-            candidate,
-            knee_tps: knee.committed_tps,
-            is_capped: knee.is_capped,
-            idle_ms: knee.idle_ms,
-            common_rate,
-            latency_ms: there.as_ref().and_then(|measured| search::latency(measured, "p50")),
-            latency_p99_ms: there.as_ref().and_then(|measured| search::latency(measured, "p99")),
-            cpu_share: number("busiest_share"),
-            certificate_bytes: knee.certificate_bytes,
-        })
+    /// The preset under which results are kept: it tells what the search was for.
+    fn preset(&self) -> String {
+        self.rate.map_or("compare".to_owned(), |rate| format!("compare, rate {rate}"))
     }
 }
 

@@ -8,6 +8,8 @@
 //! * [`drive()`]: the points in random order, in parallel where they do not disturb one another;
 //!   every finished one is a line of the results file ([`results`]), so that a stopped run can go
 //!   on.
+//! * [`Shard`]: a part of the points, for one of several machines; [`join()`] puts the results of
+//!   all parts together ([`Parts`]), as one machine would have them.
 //! * [`figure`] and [`page`]: what is drawn from nothing but those lines.
 //!
 //! `docs/laboratory.md` says how to write one, `quorate reproduce` runs them.
@@ -16,22 +18,28 @@ pub mod built_in;
 mod drive;
 pub mod figure;
 mod file;
+mod join;
 pub mod kept;
 mod matrix;
 pub mod metrics;
 pub mod page;
+mod parts;
 pub mod results;
 pub mod runner;
 mod setup;
+mod shard;
 pub mod statistics;
 
-pub use drive::{DriveError, Event, Plan, drive, estimate_s};
+pub use drive::{DriveError, Event, Plan, drive, estimate_s, sort};
 pub use file::{Experiment, ExperimentError, Preset};
+pub use join::join;
 pub use kept::Kept;
 pub use matrix::Job;
+pub use parts::{Found, JoinError, Parts};
 pub use results::{Record, ResultsError};
 pub use runner::{Measured, RunError, Runner, Runners, Signatures};
 pub use setup::{Absent, RunnerKind, Setup};
+pub use shard::{Shard, owners};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Machine and binary of a measurement.
 #[derive(Clone, Debug, Serialize)]
@@ -61,6 +62,16 @@ pub fn host() -> String {
 #[must_use]
 pub fn version() -> &'static str {
     option_env!("QUORATE_VERSION").unwrap_or(env!("CARGO_PKG_VERSION"))
+}
+
+/// The version of this binary, and its commit where that is known, as `0.1.0 (e6573c8e12)`.
+#[must_use]
+pub fn version_and_commit() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| match env!("QUORATE_COMMIT") {
+        "unknown" => version().to_owned(),
+        commit => format!("{} ({commit})", version()),
+    });
+    &TEXT
 }
 
 /// CPU seconds, user and system, that this process has used; `None` where there is no `/proc`.

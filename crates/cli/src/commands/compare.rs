@@ -1,5 +1,7 @@
 //! `quorate compare`: which scheme fits a committee of each size.
 
+mod parts;
+
 use super::wan::Wan;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, signals};
@@ -8,9 +10,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use quorate_consensus::ProtocolKind;
 use quorate_crypto::{Policy, SchemeKind};
 use quorate_engine::Settings;
-use quorate_lab::compare::{self, Candidate, Comparison, ComparisonSpec};
+use quorate_lab::compare::{self, Candidate, Comparison, ComparisonSpec, Means};
 use quorate_lab::experiment::page::{self, Origin};
-use quorate_lab::experiment::{RunError, RunnerKind, Runners, Setup};
+use quorate_lab::experiment::{RunError, RunnerKind, Runners, Setup, Shard};
 use quorate_lab::machine::MachineInfo;
 use quorate_model::Prices;
 use quorate_storage::Durability;
@@ -25,13 +27,22 @@ const WARMUP_S: u64 = 8;
 /// For each size and each way of voting the simulator searches for the highest rate that is kept up
 /// with; then all are held against one another at one rate. Ends with one recommended line for each
 /// size, and its reason.
+///
+/// Over several machines --shard I/N, with the same other options, does part I of the searches. A
+/// search goes by its own results, from size to size, so one way of voting is one machine's: there
+/// are as many parts as schemes and policies at most. --join, again with the same options, takes
+/// the searches up, measures each way of voting at the common rate (with --rate the parts did
+/// that), and recommends as one machine would.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate compare -n 4,20,40,60,80 --wan us-east-1,us-west-1,ap-southeast-2,eu-central-1\n  \
     quorate compare -n 20 --rate 30000 --machine t3.medium\n                                     \
     for a load that is known\n  \
     quorate calibrate -o here.toml && quorate compare -n 10 --machine here.toml\n  \
-    quorate compare -n 4 --processes     measured on real processes on this machine\n\n\
+    quorate compare -n 4 --processes     measured on real processes on this machine\n  \
+    quorate compare -n 80 --shard 0/2    the first of two parts of the searches; 1/2 elsewhere\n  \
+    quorate compare -n 80 --join quorate-results\n                                       \
+    both, from their files in that folder\n\n\
     Kept up with is a rate of which 92 % are committed, at a median latency of at most twice that\n\
     under little load. Points are short: rates are known to within 8 %.")]
 pub(crate) struct Options {
@@ -87,16 +98,25 @@ pub(crate) struct Options {
     /// Measure real processes on this machine instead of simulating machines
     #[arg(long)]
     processes: bool,
+    /// Do one of N parts of the searches, number I from 0 on, and recommend nothing: see --join
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Go on with the results of the part that are there, if this program measured them
+    #[arg(long, requires = "shard")]
+    resume: bool,
+    /// Take up the searches of all parts, from their files or folders of them
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "shard")]
+    join: Vec<PathBuf>,
     /// Number of searches side by side; by default one a core
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
-    /// Directory for the page, its figures and its results
+    /// Directory for the page and its figures, or for the results of a part
     #[arg(long, value_name = "DIR", default_value = "quorate-results")]
     out: PathBuf,
     /// Write no page
     #[arg(long)]
     no_page: bool,
-    /// Print one JSON object
+    /// Print one JSON object; of a part, the lines of its file
     #[arg(long)]
     json: bool,
     /// Show no progress meanwhile
@@ -117,16 +137,24 @@ impl Options {
             bar.set_position(done as u64);
         };
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let comparison = compare::compare(
-            &spec,
-            runners.of(spec.base.runner),
-            &json!(MachineInfo::here()),
-            self.threads.unwrap_or_else(cores),
-            &progress,
-            &interrupted,
-        );
+        let machine = json!(MachineInfo::here());
+        let means = Means {
+            runner: runners.of(spec.base.runner),
+            machine: &machine,
+            threads: self.threads.unwrap_or_else(cores),
+            progress: &progress,
+            interrupted: &interrupted,
+        };
+        if let Some(shard) = self.shard {
+            return self.measure_part(shard, &spec, &means);
+        }
+        let comparison = if self.join.is_empty() {
+            compare::compare(&spec, &means).map_err(fail)
+        } else {
+            self.join_parts(&spec, &means)
+        };
         bar.finish_and_clear();
-        let comparison = comparison.map_err(fail)?;
+        let comparison = comparison?;
         self.print(&spec, &comparison);
         self.write(&spec, &comparison)
     }

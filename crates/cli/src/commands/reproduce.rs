@@ -1,6 +1,7 @@
 //! `quorate reproduce`: experiments, and the figures drawn from them.
 
 mod list;
+mod parts;
 mod progress;
 
 use crate::failure::{CommandResult, Failure};
@@ -9,8 +10,8 @@ use clap::Args;
 use progress::Progress;
 use quorate_lab::experiment::page::{self, Origin};
 use quorate_lab::experiment::{
-    DriveError, Experiment, Job, Plan, Record, RunnerKind, Runners, Setup, built_in, drive,
-    estimate_s, results,
+    DriveError, Experiment, Job, Plan, Record, RunnerKind, Runners, Setup, Shard, built_in, drive,
+    estimate_s, results, sort,
 };
 use quorate_lab::machine::MachineInfo;
 use quorate_report::text::span;
@@ -21,6 +22,12 @@ use std::path::{Path, PathBuf};
 ///
 /// Every finished point is a line of JSON in the results file, with its full configuration. At the
 /// end come one page that needs nothing but itself, and each figure as an SVG file.
+///
+/// Over several machines each measures a part of the points, with --shard, and leaves a file of
+/// lines; --join checks that all parts are there, of one experiment and program, and goes on as if
+/// one machine had measured them all. Parts take about as long as one another, by the estimates of
+/// --list. What is simulated comes out the same on every machine; what is timed has to be measured
+/// on machines of one kind.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate reproduce --list            what there is, and how long it takes\n  \
@@ -28,9 +35,12 @@ use std::path::{Path, PathBuf};
     quorate reproduce J1 --full         the paper's repeats and longer points; says first how long\n  \
     quorate reproduce J1 --full --resume\n                                      \
     go on where it was stopped\n  \
-    quorate reproduce mine.toml         an experiment of your own: see docs/laboratory.md\n\n\
-    Exit code 1: interrupted, or nothing could be measured. Exit code 2: there is no such\n\
-    experiment, or its file is refused.")]
+    quorate reproduce mine.toml         an experiment of your own: see docs/laboratory.md\n  \
+    quorate reproduce J5 --shard 0/3    the first of three parts; 1/3 and 2/3 elsewhere\n  \
+    quorate reproduce J5 --join quorate-results\n                                      \
+    all three, from their files in that folder\n\n\
+    Exit code 1: interrupted, nothing could be measured, or parts are missing. Exit code 2: there is\n\
+    no such experiment, its file is refused, or files are not parts of it.")]
 pub(crate) struct Options {
     /// Experiment to run: an id of --list, or a file's name
     #[arg(value_name = "ID", required_unless_present = "list")]
@@ -50,6 +60,14 @@ pub(crate) struct Options {
     /// Measure nothing: draw the results that are there again
     #[arg(long, conflicts_with = "resume")]
     draw: bool,
+    /// Measure one of N parts of the points, number I from 0 on, and draw nothing: see --join
+    #[arg(long, value_name = "I/N", conflicts_with = "draw")]
+    shard: Option<Shard>,
+    /// Measure nothing: put together what all parts measured, from their files or folders of them,
+    /// and draw it
+    #[arg(long, value_name = "FILE", num_args = 1..,
+          conflicts_with_all = ["shard", "draw", "resume"])]
+    join: Vec<PathBuf>,
     /// Measure what would be simulated on real processes on this machine instead
     #[arg(long)]
     processes: bool,
@@ -59,7 +77,8 @@ pub(crate) struct Options {
     /// Number of points simulated side by side; by default one a core
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
-    /// Print one JSON object: what was measured, and what was written
+    /// Print one JSON object: what was measured, and what was written; of a part, the lines of its
+    /// file
     #[arg(long)]
     json: bool,
     /// Show no progress meanwhile
@@ -76,16 +95,19 @@ impl Options {
             return list::print(&runners, self.threads());
         };
         let experiment = built_in::find(name).map_err(Failure::usage)?;
-        let preset = self.preset_name();
-        let jobs = self.jobs(&experiment, preset)?;
-        let stem = if self.processes { format!("{preset}-processes") } else { preset.to_owned() };
-        let path = self.out.join(format!("{}.{stem}.jsonl", experiment.id));
+        let jobs = self.jobs(&experiment)?;
+        if let Some(shard) = self.shard {
+            return self.measure_part(shard, &experiment, &jobs, &runners);
+        }
+        let path = self.out.join(format!("{}.jsonl", self.whole(&experiment)));
         let records = if self.draw {
             self.read(&path, &jobs)?
+        } else if !self.join.is_empty() {
+            self.join_parts(&experiment, &jobs, &path, &runners)?
         } else {
-            self.measure(&experiment, preset, jobs, &path, &runners)?
+            self.measure(&experiment, jobs, &path, &runners)?
         };
-        let origin = Origin { preset: stem, command: super::report::command() };
+        let origin = Origin { preset: self.stem(), command: super::report::command() };
         let written = page::write(&self.out, &experiment, &records, &origin);
         let written = written.map_err(|error| {
             Failure::run(format!("cannot write to {}: {error}", self.out.display()))
@@ -102,8 +124,19 @@ impl Options {
         self.preset.as_deref().unwrap_or(usual)
     }
 
-    fn jobs(&self, experiment: &Experiment, preset: &str) -> Result<Vec<Job>, Failure> {
-        let mut jobs = experiment.jobs(preset).map_err(Failure::usage)?;
+    /// The preset, as files are named by it.
+    fn stem(&self) -> String {
+        let preset = self.preset_name();
+        if self.processes { format!("{preset}-processes") } else { preset.to_owned() }
+    }
+
+    /// Name of the experiment with its preset, which its files begin with.
+    fn whole(&self, experiment: &Experiment) -> String {
+        format!("{}.{}", experiment.id, self.stem())
+    }
+
+    fn jobs(&self, experiment: &Experiment) -> Result<Vec<Job>, Failure> {
+        let mut jobs = experiment.jobs(self.preset_name()).map_err(Failure::usage)?;
         for job in jobs
             .iter_mut()
             .filter(|job| self.processes && job.setup.runner == RunnerKind::Simulated)
@@ -117,7 +150,6 @@ impl Options {
     fn measure(
         &self,
         experiment: &Experiment,
-        preset: &str,
         jobs: Vec<Job>,
         results: &Path,
         runners: &Runners,
@@ -130,8 +162,9 @@ impl Options {
         }
         let plan = Plan {
             experiment,
-            preset,
+            preset: self.preset_name(),
             jobs,
+            shard: self.shard,
             results: results.to_owned(),
             resume: self.resume,
             machine: json!(MachineInfo::here()),
@@ -150,6 +183,7 @@ impl Options {
             let text = format!("{} has no results of this preset: run it first", path.display());
             return Err(Failure::usage(text));
         }
+        sort(&mut records, jobs);
         Ok(records)
     }
 

@@ -1,3 +1,5 @@
+mod golden;
+
 use super::{Incoming, Recent, Verifier};
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::frames::{FrameSetting, FrameTag, NAMES_MAX};

@@ -1,6 +1,5 @@
 //! The highest rate that a committee keeps up with.
 
-use super::{Bench, Candidate};
 use crate::experiment::{Measured, RunError};
 
 /// A knee is known to within this share of itself.
@@ -44,19 +43,19 @@ pub(super) struct Knee {
     pub(super) certificate_bytes: f64,
 }
 
-/// Searches one candidate's knee, beginning near a rate where there is a guess.
+/// Searches one candidate's knee by what it measures at each rate, beginning near one where there
+/// is a guess, and not far beyond one that was asked for.
 pub(super) fn knee(
-    bench: &Bench<'_>,
-    validators: u16,
-    candidate: Candidate,
+    asked: Option<u64>,
     near: Option<u64>,
+    measure: impl Fn(u64) -> Result<Option<Measured>, RunError>,
 ) -> Result<Knee, RunError> {
-    let Some(idle) = bench.measure(validators, candidate, RATE_MIN)? else {
+    let Some(idle) = measure(RATE_MIN)? else {
         return Ok(Knee::none(f64::INFINITY, 0.0));
     };
     let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
     let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
-    let mut search = Search::up_to(bench.spec.rate).near(near);
+    let mut search = Search::up_to(asked).near(near);
     if !kept_up(&idle, RATE_MIN, idle_ms) {
         return Ok(Knee::none(idle_ms, certificate_bytes));
     }
@@ -64,7 +63,7 @@ pub(super) fn knee(
     let mut committed_tps = committed(&idle);
     for _ in 0..PROBES_MAX {
         let Some(rate) = search.next() else { break };
-        let measured = bench.measure(validators, candidate, rate)?;
+        let measured = measure(rate)?;
         let tps = measured.as_ref().map_or(0.0, committed);
         let kept = measured.as_ref().is_some_and(|one| kept_up(one, rate, idle_ms));
         if kept {

@@ -1,9 +1,12 @@
+mod parts;
+
 use super::{
-    Candidate, Comparison, ComparisonSpec, Finding, Ground, advise, compare, experiment, table,
+    Candidate, Comparison, ComparisonSpec, Finding, Ground, Means, advise, compare, experiment,
+    table,
 };
 use crate::experiment::{Measured, RunError, Runner, Setup, figure};
 use quorate_crypto::{Policy, SchemeKind};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A committee that is one queue: it takes so much, and its latency grows as it fills.
@@ -63,11 +66,15 @@ fn spec(sizes: &[u16], rate: Option<u64>) -> ComparisonSpec {
     ComparisonSpec { sizes: sizes.to_vec(), candidates, rate, base: Setup::default() }
 }
 
+fn means<'a>(queue: &'a Queue, machine: &'a Value, interrupted: &'a AtomicBool) -> Means<'a> {
+    Means { runner: queue, machine, threads: 2, progress: &|_, _| {}, interrupted }
+}
+
 fn answer(spec: &ComparisonSpec) -> Comparison {
     let queue = Queue { asked: AtomicUsize::new(0) };
     let machine = json!({ "commit": "c0ffee", "cpu": "a cpu", "cores": 2, "optimised": true });
     let no = AtomicBool::new(false);
-    let comparison = compare(spec, &queue, &machine, 2, &|_, _| {}, &no).unwrap();
+    let comparison = compare(spec, &means(&queue, &machine, &no)).unwrap();
     assert_eq!(comparison.records.len(), queue.asked.into_inner(), "every point is kept");
     comparison
 }
@@ -201,8 +208,8 @@ fn a_comparison_is_a_table_and_a_page() {
 #[test]
 fn an_interrupted_comparison_ends() {
     let queue = Queue { asked: AtomicUsize::new(0) };
-    let ended =
-        compare(&spec(&[4], None), &queue, &json!({}), 2, &|_, _| {}, &AtomicBool::new(true));
+    let (machine, yes) = (json!({}), AtomicBool::new(true));
+    let ended = compare(&spec(&[4], None), &means(&queue, &machine, &yes));
     assert_eq!(ended.map(|_| ()).unwrap_err(), RunError::Interrupted);
 }
 

@@ -1,12 +1,12 @@
 //! An experiment's points, one after another or side by side, each kept as soon as it is finished.
 
 use super::results::{self, FORMAT, Record, ResultsError, Writer};
-use super::{Experiment, Job, Measured, RunError, Runner, Runners, Setup};
+use super::{Experiment, Job, Measured, RunError, Runner, Runners, Setup, Shard};
 use crate::side_by_side::side_by_side;
 use parking_lot::Mutex;
 use quorate_report::text::utc;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
@@ -18,8 +18,10 @@ pub struct Plan<'a> {
     pub experiment: &'a Experiment,
     /// Name of its preset.
     pub preset: &'a str,
-    /// The points, in order.
+    /// The points, in order: all of the preset's, or those of a part.
     pub jobs: Vec<Job>,
+    /// The part, if they are one.
+    pub shard: Option<Shard>,
     /// Path of the file that keeps the results.
     pub results: PathBuf,
     /// `true` to go on with the results that are there, instead of starting over.
@@ -71,7 +73,8 @@ pub enum DriveError {
     Results(#[from] ResultsError),
 }
 
-/// Runs a plan, and returns all its results, those of earlier runs included, in the file's order.
+/// Runs a plan, and returns all its results, those of earlier runs included, in the order of its
+/// points, whatever order they were finished in.
 ///
 /// # Errors
 /// When it was interrupted, a point was refused, or results cannot be read or written.
@@ -101,7 +104,17 @@ pub fn drive(
     for (tasks, threads) in [(&phases.alone, 1), (&phases.together, run.threads)] {
         side_by_side(tasks, threads, |task| run.measure(*task, threads))?;
     }
-    Ok(run.state.into_inner().records)
+    let mut records = run.state.into_inner().records;
+    sort(&mut records, &plan.jobs);
+    Ok(records)
+}
+
+/// Puts results into the order of their points, so that what is drawn does not depend on which was
+/// finished first.
+pub fn sort(records: &mut [Record], jobs: &[Job]) {
+    let places: BTreeMap<&str, usize> =
+        jobs.iter().enumerate().map(|(place, job)| (job.key.as_str(), place)).collect();
+    records.sort_by_key(|record| places.get(record.key.as_str()).copied());
 }
 
 /// About how many seconds points take on this machine.
@@ -199,15 +212,16 @@ impl Run<'_> {
             format: FORMAT,
             experiment: self.plan.experiment.id.clone(),
             preset: self.plan.preset.to_owned(),
+            shard: self.plan.shard,
             key: task.job.key.clone(),
             setup: task.job.setup.clone(),
-            measured: measured.numbers.into_iter().map(|(name, n)| (name, rounded(n))).collect(),
+            measured: results::rounded_all(measured.numbers),
             failed,
             signatures: measured.signatures,
             started,
-            wall_s: rounded(began.elapsed().as_secs_f64()),
+            wall_s: results::rounded(began.elapsed().as_secs_f64()),
             machine: self.plan.machine.clone(),
-            details: measured.details,
+            details: results::rounded_within(measured.details),
         };
         self.keep(record, task.estimate_s / threads as f64)
     }
@@ -223,9 +237,4 @@ impl Run<'_> {
         state.records.push(record);
         Ok(())
     }
-}
-
-/// To nine significant digits: more than anybody measures, and the same when it is read again.
-fn rounded(number: f64) -> f64 {
-    format!("{number:.8e}").parse().unwrap_or(number)
 }

@@ -10,6 +10,7 @@ use super::{Experiment, Record, Signatures};
 use maud::{Markup, PreEscaped, html};
 use quorate_report::chart::{self, Plot, Size};
 use quorate_report::page::{Colours, Results, document};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -69,7 +70,9 @@ fn header(experiment: &Experiment, records: &[Record], origin: &Origin) -> Marku
 /// Under what circumstances the results came about, in a few words.
 #[must_use]
 pub fn circumstances(records: &[Record], origin: &Origin) -> String {
-    let Some(first) = records.first() else { return "No results.".to_owned() };
+    let Some(first) = records.iter().min_by_key(|record| &record.started) else {
+        return "No results.".to_owned();
+    };
     let priced = records.iter().filter(|one| one.signatures == Signatures::Priced).count();
     let signatures = match priced {
         0 => "real signatures",
@@ -77,12 +80,12 @@ pub fn circumstances(records: &[Record], origin: &Origin) -> String {
         _ => "real and priced signatures",
     };
     let of = |field: &str| first.machine[field].as_str().unwrap_or("unknown").to_owned();
+    let processors: BTreeSet<String> = records.iter().map(Record::processor).collect();
     format!(
-        "Preset {}: {} results, {signatures}; {}, {} cores; quorate {} ({}); {}.",
+        "Preset {}: {} results, {signatures}; {}; quorate {} ({}); {}.",
         origin.preset,
         records.len(),
-        of("cpu"),
-        first.machine["cores"],
+        processors.into_iter().collect::<Vec<_>>().join(" and "),
         of("version"),
         first.commit(),
         first.started,

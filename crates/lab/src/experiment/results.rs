@@ -1,6 +1,6 @@
 //! Results as JSON lines: one line for each finished point, whole or absent.
 
-use super::{RunnerKind, Setup, Signatures};
+use super::{RunnerKind, Setup, Shard, Signatures};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,6 +20,9 @@ pub struct Record {
     pub experiment: String,
     /// The preset that asked for it.
     pub preset: String,
+    /// The part that it was measured in, in a file of a part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// Identity of the point: [`Setup::key`].
     pub key: String,
     /// Everything that decided it.
@@ -52,6 +55,23 @@ impl Record {
     #[must_use]
     pub fn commit(&self) -> &str {
         self.machine["commit"].as_str().unwrap_or("unknown")
+    }
+
+    /// The processor that it was measured on, with the number of its cores.
+    #[must_use]
+    pub fn processor(&self) -> String {
+        let cpu = self.machine["cpu"].as_str().unwrap_or("unknown");
+        format!("{cpu}, {} cores", self.machine["cores"])
+    }
+
+    /// Tells whether another run of the same point came to the same.
+    #[must_use]
+    pub fn is_same_result(&self, other: &Self) -> bool {
+        self.setup == other.setup
+            && self.measured == other.measured
+            && self.failed == other.failed
+            && self.signatures == other.signatures
+            && self.details == other.details
     }
 
     /// Tells whether a result of this machine and binary can stand beside it. What is simulated is
@@ -175,5 +195,29 @@ impl Writer {
         let failed =
             |source| ResultsError::System { what: "write", path: self.path.clone(), source };
         self.file.write_all(line.as_bytes()).and_then(|()| self.file.flush()).map_err(failed)
+    }
+}
+
+/// To nine significant digits: more than anybody measures, and the same when it is read again.
+pub(crate) fn rounded(number: f64) -> f64 {
+    format!("{number:.8e}").parse().unwrap_or(number)
+}
+
+/// Numbers by name, each [`rounded`].
+pub(crate) fn rounded_all(numbers: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    numbers.into_iter().map(|(name, number)| (name, rounded(number))).collect()
+}
+
+/// Other findings, with each number in them that is no whole one [`rounded`].
+pub(crate) fn rounded_within(details: Value) -> Value {
+    match details {
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or(Value::Null, |number| Value::from(rounded(number)))
+        }
+        Value::Array(items) => items.into_iter().map(rounded_within).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, rounded_within(value))).collect()
+        }
+        other => other,
     }
 }

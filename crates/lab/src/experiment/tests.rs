@@ -1,6 +1,7 @@
 //! Experiments, results and figures, without anything that takes long.
 
 mod figures;
+mod shards;
 
 use super::figure::{self, lines};
 use super::results::{self, FORMAT, Writer};
@@ -204,6 +205,7 @@ fn plan(experiment: &Experiment, folder: &Path, resume: bool) -> Plan<'static> {
         experiment,
         preset: "default",
         jobs: experiment.jobs("default").unwrap(),
+        shard: None,
         results: folder.join("results").join("t1.jsonl"),
         resume,
         machine: json!({ "commit": "c0ffee", "cpu": "a cpu", "cores": 2, "optimised": true }),
@@ -309,6 +311,7 @@ fn record(setup: Setup, numbers: &[(&str, f64)]) -> Record {
         format: FORMAT,
         experiment: "T1".to_owned(),
         preset: "default".to_owned(),
+        shard: None,
         key: setup.key(),
         setup,
         measured: numbers.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),

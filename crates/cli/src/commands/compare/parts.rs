@@ -1,0 +1,50 @@
+//! A comparison divided among machines: `quorate compare --shard` and `--join`.
+
+use super::{Options, fail};
+use crate::commands::part_files;
+use crate::failure::{CommandResult, Failure};
+use crate::output;
+use quorate_lab::compare::{self, Comparison, ComparisonSpec, FailedJoin, Means};
+use quorate_lab::experiment::{JoinError, Parts, Shard, results};
+
+/// Name that the files of parts begin with.
+const WHOLE: &str = "compare.points";
+
+impl Options {
+    /// Searches for one part of the candidates, and leaves the results for whoever joins them.
+    pub(super) fn measure_part(
+        &self,
+        shard: Shard,
+        spec: &ComparisonSpec,
+        means: &Means<'_>,
+    ) -> CommandResult {
+        let path = self.out.join(shard.file_name(WHOLE));
+        let measured = compare::measure_part(spec, shard, &path, self.resume, means);
+        let records = measured.map_err(fail)?;
+        if self.json {
+            output::text(&results::lines(&records));
+            return Ok(());
+        }
+        let (own, all) = (compare::candidates_of(spec, shard).len(), spec.candidates.len());
+        output::line(&format!("part {shard}: {own} of {all} ways of voting"));
+        output::line(&format!("results: {}", path.display()));
+        output::line("with those of all parts: quorate compare … --join FILE…");
+        Ok(())
+    }
+
+    /// Answers with the searches of all parts.
+    pub(super) fn join_parts(
+        &self,
+        spec: &ComparisonSpec,
+        means: &Means<'_>,
+    ) -> Result<Comparison, Failure> {
+        let files = part_files::find(&self.join, WHOLE)?;
+        let parts = Parts::read(&files).map_err(Failure::usage)?;
+        compare::join(spec, &parts, means).map_err(|error| match error {
+            FailedJoin::Run(error) => fail(error),
+            // Somebody still has to measure: no mistake in the command.
+            missing @ FailedJoin::Parts(JoinError::Missing { .. }) => Failure::run(missing),
+            other => Failure::usage(other),
+        })
+    }
+}
