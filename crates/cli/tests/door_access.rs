@@ -139,6 +139,12 @@ fn status_is_for_those_who_show_its_token_wherever_it_is_open() {
                 assert_eq!(door.get(wrong, path), 401, "{path} {wrong:?} {is_local} {tls}");
             }
         }
+        for wrong in [None, Some("no-token-of-anybody-here"), Some(GATEWAY_TOKEN)] {
+            assert_eq!(door.get(wrong, "/events"), 401, "{wrong:?} {is_local} {tls}");
+        }
+        for page in ["/", "/dashboard.js", "/base.css"] {
+            assert_eq!(door.get(None, page), 200, "{page} tells nothing");
+        }
         let refused = door.ask(None, ("GET", "/status", "")).to_lowercase();
         assert!(refused.contains("www-authenticate: bearer"), "{refused}");
         assert!(refused.contains("authorization: bearer token"), "{refused}");

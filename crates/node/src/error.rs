@@ -182,6 +182,14 @@ pub enum NodeError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// What a key signed is noted beside it, and not in the folder that `key_notes` names.
+    #[error("{beside} notes what this key has signed, and `key_notes` leads to {noted}, which does not exist: move the file there, so that a lost or an old log goes on to be noticed", beside = beside.display(), noted = noted.display())]
+    NotesElsewhere {
+        /// Path of the note beside the key.
+        beside: PathBuf,
+        /// Path at which it is looked for.
+        noted: PathBuf,
+    },
     /// The replica stopped itself.
     #[error("the validator halted itself: {0}")]
     Halted(#[from] Halt),

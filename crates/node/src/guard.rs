@@ -56,6 +56,9 @@ pub(crate) struct FileGuard {
     next: Slot,
 }
 
+/// Extension of a guard's name.
+pub(crate) const EXTENSION: &str = "guard";
+
 /// What a slot says.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 struct Slot {
@@ -77,7 +80,7 @@ impl FileGuard {
         network: NetworkId,
         member: &IdentityKey,
     ) -> Result<Self, NodeError> {
-        let path = key.with_extension("guard");
+        let path = key.with_extension(EXTENSION);
         let failed = |source| NodeError::Marker { action: "open", path: path.clone(), source };
         let (slots, found): (_, Found<Slot>) =
             SlotFile::open(path.clone(), "quorate v1 key guard").map_err(failed)?;

@@ -9,8 +9,11 @@ use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::dashboard;
 use crate::http_access::{DoorUser, Users, guard};
 use crate::http_server::{self, DoorRules};
+use crate::http_tls::HttpTls;
 use crate::metrics::exposition;
+use crate::quotas::{AddressRates, RateLimit};
 pub use crate::shown::{NodeStatus, Queues, Shown, Summary};
+use crate::{NodeConfig, NodeError};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
@@ -29,23 +32,42 @@ struct Readiness {
     reasons: Vec<String>,
 }
 
-/// Users of the status page; `None` where everybody is let in.
-pub type StatusUsers = Option<Arc<Users<DoorUser>>>;
+/// Who is let in at the status page, and how: read once for a process, whose validator may begin
+/// one epoch after the other, and again on SIGHUP.
+#[derive(Clone, Debug, Default)]
+pub struct StatusDoor {
+    /// Its users; `None` where everybody is let in.
+    pub users: Option<Arc<Users<DoorUser>>>,
+    /// Its certificate and rates.
+    pub rules: DoorRules,
+}
+
+impl StatusDoor {
+    /// Reads the files that a configuration names.
+    ///
+    /// # Errors
+    /// When one is refused.
+    pub fn load(config: &NodeConfig) -> Result<Self, NodeError> {
+        let files = config.tls_files().filter(|_| config.http_tls);
+        let limit = RateLimit { per_second: config.http_requests_per_second };
+        let rules = DoorRules {
+            tls: files.map(HttpTls::load).transpose()?,
+            rates: AddressRates::new(limit),
+            ..DoorRules::default()
+        };
+        Ok(Self { users: config.http_access().load()?, rules })
+    }
+}
 
 /// Serves the pages to so many at once, for ever.
-pub async fn serve(
-    socket: TcpListener,
-    shown: Shown,
-    limits: ConnectionLimits,
-    (users, rules): (StatusUsers, DoorRules),
-) {
+pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits, door: StatusDoor) {
     let cut = shown.metrics.cut_counter("too-many-status");
     let acceptor = Acceptor::new(socket, ConnectionLimiter::new(limits, cut), limits.total);
-    http_server::serve(acceptor, pages(users).with_state(shown), rules).await;
+    http_server::serve(acceptor, pages(door.users).with_state(shown), door.rules).await;
 }
 
 /// All pages. With users, those that tell something of the network ask for a token.
-fn pages(users: StatusUsers) -> Router<Shown> {
+fn pages(users: Option<Arc<Users<DoorUser>>>) -> Router<Shown> {
     let guarded = match users {
         Some(users) => guarded_pages().route_layer(from_fn_with_state(users, guard)),
         None => guarded_pages(),

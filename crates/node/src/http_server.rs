@@ -4,7 +4,7 @@ use crate::connections::{AcceptedStream, Acceptor};
 use crate::http_tls::HttpTls;
 use crate::quotas::AddressRates;
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -84,6 +84,7 @@ where
             let busy = handle.begin();
             let allowed = rates.take(from.ip());
             let mut request = request.map(TimedBody::new);
+            conceal(request.headers_mut());
             request.extensions_mut().insert(Caller(from.ip()));
             let response = allowed.map(|()| pages.call(request));
             async move {
@@ -118,6 +119,13 @@ async fn open(stream: AcceptedStream, from: IpAddr, rules: &DoorRules) -> Option
             None
         }
         Err(_) => None,
+    }
+}
+
+/// Marks the token of a request as a secret: whoever logs the request shows nothing of it.
+fn conceal(headers: &mut HeaderMap) {
+    if let Some(value) = headers.get_mut(header::AUTHORIZATION) {
+        value.set_sensitive(true);
     }
 }
 
@@ -199,6 +207,16 @@ mod tests {
         fs::copy(data.join("first.key"), &key).expect("copied");
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("set");
         HttpTls::load(HttpTlsFiles { cert: data.join("first.pem"), key }).expect("a certificate")
+    }
+
+    #[test]
+    fn no_log_shows_the_token_of_a_request() {
+        let mut headers = HeaderMap::new();
+        let value = HeaderValue::from_static("Bearer a-token-of-somebody");
+        headers.insert(header::AUTHORIZATION, value);
+        conceal(&mut headers);
+        let shown = format!("{headers:?}");
+        assert!(shown.contains("authorization") && !shown.contains("a-token"), "{shown}");
     }
 
     #[tokio::test]

@@ -21,6 +21,9 @@ pub(crate) enum KeyStatus {
     Lost,
 }
 
+/// Extension of a marker's name.
+pub(crate) const EXTENSION: &str = "used";
+
 /// File beside a key that says on which network the key was used.
 #[derive(Debug)]
 pub(crate) struct Marker(PathBuf);
@@ -28,7 +31,7 @@ pub(crate) struct Marker(PathBuf);
 impl Marker {
     /// The marker of a key file.
     pub(crate) fn beside(key: &Path) -> Self {
-        Self(key.with_extension("used"))
+        Self(key.with_extension(EXTENSION))
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -2,6 +2,8 @@
 
 use crate::NodeError;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -10,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub struct Shutdown {
     trigger: Sender<()>,
     pub(crate) triggered: Receiver<()>,
+    asked: Arc<AtomicBool>,
 }
 
 impl Default for Shutdown {
@@ -23,7 +26,7 @@ impl Shutdown {
     #[must_use]
     pub fn new() -> Self {
         let (trigger, triggered) = bounded(1);
-        Self { trigger, triggered }
+        Self { trigger, triggered, asked: Arc::default() }
     }
 
     /// A shutdown that SIGTERM and SIGINT trigger too, for the rest of the process.
@@ -61,8 +64,15 @@ impl Shutdown {
         let _ = self.triggered.recv();
     }
 
+    /// Returns `true` once somebody has asked to stop.
+    #[must_use]
+    pub fn is_triggered(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
     /// Asks the validator to stop.
     pub fn trigger(&self) {
+        self.asked.store(true, Ordering::Relaxed);
         let _ = self.trigger.try_send(());
     }
 }

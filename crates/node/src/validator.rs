@@ -31,9 +31,8 @@ use crate::descriptors::{Demand, Descriptors, limit};
 use crate::device::GuardedJournal;
 use crate::evidence::EvidenceFolder;
 use crate::execution::ExecutionWorker;
-use crate::http::{self, Queues, Shown, StatusUsers};
+use crate::http::{self, Queues, Shown, StatusDoor};
 use crate::http_access::reload_on_hangups;
-use crate::http_server::DoorRules;
 use crate::keys::Keyring;
 use crate::log::log_thread;
 use crate::machine::{EventSender, MachineThread, ThreadPorts, queues};
@@ -158,21 +157,23 @@ impl Validator {
         limits: Limits,
     ) -> Result<Self, NodeError> {
         let keyring = Keyring::load(config, &mut |_| None)?;
-        Self::start_with_keys(config, &keyring, service, limits)
+        let door = StatusDoor::load(config)?;
+        Self::start_with_keys(config, (&keyring, &door), service, limits)
     }
 
-    /// As [`Validator::start_with`], with keys that the caller has loaded: who can ask for the
-    /// passphrase of a sealed key file does so first.
+    /// As [`Validator::start_with`], with what the caller has loaded for all of its epochs: the
+    /// keys, since who can ask for the passphrase of a sealed key file does so first, and the door
+    /// of the status page, so that a file which is refused later changes nothing.
     ///
     /// # Errors
     /// Why it cannot start.
     pub fn start_with_keys(
         config: &NodeConfig,
-        keyring: &Keyring,
+        loaded: (&Keyring, &StatusDoor),
         mut service: Box<dyn Service>,
         limits: Limits,
     ) -> Result<Self, NodeError> {
-        let origin = Origin::load(config, keyring, service.as_mut())?;
+        let origin = Origin::load(config, loaded, service.as_mut())?;
         let started = Self::start_from(&origin, service, limits);
         started.map_err(|error| set_state_aside(&config.data_dir, error))
     }
@@ -184,11 +185,11 @@ impl Validator {
     #[cfg(feature = "liar")]
     pub fn start_lying(
         config: &NodeConfig,
-        keyring: &Keyring,
+        loaded: (&Keyring, &StatusDoor),
         mut service: Box<dyn Service>,
         voice: crate::liar::Voice,
     ) -> Result<Self, NodeError> {
-        let origin = Origin::load(config, keyring, service.as_mut())?;
+        let origin = Origin::load(config, loaded, service.as_mut())?;
         let origin = Origin { voice: Some(voice), ..origin };
         Self::start_from(&origin, service, Limits::default())
     }
@@ -214,7 +215,7 @@ impl Validator {
             id: origin.id,
             address,
             http_address,
-            http_tls: origin.status_rules.tls.is_some(),
+            http_tls: origin.status_door.rules.tls.is_some(),
             shown,
             succession,
             shares,
@@ -529,9 +530,9 @@ impl Validator {
         let listener = Listener::new(tls, peers, network, ingress);
         runtime.spawn(listener.run(sockets.peers));
         let status = ConnectionLimits::of(self.shares.status);
-        let (users, rules) = (origin.status_users.clone(), origin.status_rules.clone());
-        reload_status(runtime, users.clone(), &rules)?;
-        runtime.spawn(http::serve(sockets.http, self.shown.clone(), status, (users, rules)));
+        let door = origin.status_door.clone();
+        reload_status(runtime, &door)?;
+        runtime.spawn(http::serve(sockets.http, self.shown.clone(), status, door));
         Ok(())
     }
 }
@@ -549,14 +550,10 @@ impl Drop for Validator {
 }
 
 /// Has users and certificate of a status page read again when the process is told to.
-pub(crate) fn reload_status(
-    runtime: &Runtime,
-    users: StatusUsers,
-    rules: &DoorRules,
-) -> Result<(), NodeError> {
+pub(crate) fn reload_status(runtime: &Runtime, door: &StatusDoor) -> Result<(), NodeError> {
     let names = ["users of the status page", "certificate of the status page"];
     let start = |source| NodeError::Start { what: "signal handler", source };
-    reload_on_hangups(runtime, names, (users, rules)).map_err(start)
+    reload_on_hangups(runtime, names, (door.users.clone(), &door.rules)).map_err(start)
 }
 
 /// Bound before anything else is opened: a second validator fails here, with a clear reason.

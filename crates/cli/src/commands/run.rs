@@ -10,6 +10,7 @@ use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, RestLimits, Us
 use quorate_lab::{Genesis, GenesisError, ServiceKind};
 use quorate_ledger::evm;
 use quorate_node::connections::ConnectionLimits;
+use quorate_node::http::StatusDoor;
 use quorate_node::http_access::{Access, DoorUser};
 use quorate_node::http_server::DoorRules;
 use quorate_node::http_tls::HttpTls;
@@ -99,10 +100,28 @@ impl Options {
         let genesis = genesis(&self.config, &config, service)?;
         init_logging(config.log);
         descriptors::raise_limit();
-        match self.start(&config, service, genesis.as_ref()) {
-            Err(failure) if self.hold && failure.is_final() => hold(&config, failure),
+        let loaded = self.load(&config)?;
+        match self.start((&config, &loaded), service, genesis.as_ref()) {
+            Err(failure) if self.hold && failure.is_final() => {
+                hold(&config, &loaded, &failure);
+                Err(failure)
+            }
             ended => ended,
         }
+    }
+
+    /// Loads what stays for all epochs, and begins to listen to signals.
+    fn load(&self, config: &NodeConfig) -> Result<Loaded, Failure> {
+        let fail = |error| self.explain(error);
+        let rules = door_rules(config)?;
+        make_data_dir(config)?;
+        let keyring = load_keys(config, &fail)?;
+        let status = StatusDoor::load(config).map_err(fail)?;
+        let shutdown = Shutdown::on_signals().map_err(fail)?;
+        if self.exit_with_parent {
+            end_with_parent(shutdown.clone());
+        }
+        Ok(Loaded { rules, keyring, status, shutdown })
     }
 
     /// Refuses files of tokens that the gateway would not take, before anything is started.
@@ -134,25 +153,18 @@ impl Options {
 
     fn start(
         &self,
-        config: &NodeConfig,
+        (config, loaded): (&NodeConfig, &Loaded),
         service: ServiceKind,
         genesis: Option<&Genesis>,
     ) -> CommandResult {
         let fail = |error| self.explain(error);
-        let rules = door_rules(config)?;
-        make_data_dir(config)?;
-        let keyring = load_keys(config, &fail)?;
-        let identity = Arc::new(keyring.keys().identity.clone());
-        let shutdown = Shutdown::on_signals().map_err(fail)?;
-        if self.exit_with_parent {
-            end_with_parent(shutdown.clone());
-        }
+        let identity = Arc::new(loaded.keyring.keys().identity.clone());
         let mut is_first = true;
         let mut kept: Option<Door> = None;
         loop {
             let built = service.build(genesis.cloned()).map_err(Failure::usage)?;
-            let validator = self.start_validator(config, &keyring, built).map_err(fail)?;
-            let (identity, rules) = (Arc::clone(&identity), rules.clone());
+            let validator = self.start_validator(config, loaded, built).map_err(fail)?;
+            let (identity, rules) = (Arc::clone(&identity), loaded.rules.clone());
             let gateway = match (kept.take(), genesis) {
                 (Some(door), _) => Some(door.begin_run(&validator)),
                 (None, Some(Genesis::Evm(genesis))) => {
@@ -168,7 +180,7 @@ impl Options {
                     "gateway": gateway.as_ref().map(|gateway| gateway.address().to_string()),
                 }));
             }
-            match validator.wait(&shutdown).map_err(fail)? {
+            match validator.wait(&loaded.shutdown).map_err(fail)? {
                 Ending::Stopped => return Ok(()),
                 Ending::NextEpoch => kept = gateway.inspect(Door::end_run),
             }
@@ -240,7 +252,7 @@ impl Options {
     fn start_validator(
         &self,
         config: &NodeConfig,
-        keyring: &Keyring,
+        Loaded { keyring, status, .. }: &Loaded,
         service: Box<dyn Service>,
     ) -> Result<Validator, NodeError> {
         #[cfg(feature = "liar")]
@@ -248,9 +260,9 @@ impl Options {
             let mut config = config.clone();
             config.replica = behaviour.settings(config.replica);
             let voice = super::liar::voice(&config, keyring.keys(), behaviour)?;
-            return Validator::start_lying(&config, keyring, service, voice);
+            return Validator::start_lying(&config, (keyring, status), service, voice);
         }
-        Validator::start_with_keys(config, keyring, service, Limits::default())
+        Validator::start_with_keys(config, (keyring, status), service, Limits::default())
     }
 
     /// Failure that an error means: its exit code, and where to look further.
@@ -264,7 +276,9 @@ impl Options {
                 "{error}\n`quorate config check {}` shows everything that is wrong at once",
                 self.config.display()
             )),
-            NodeError::NotFounded { .. } => Failure::usage(error),
+            NodeError::NotFounded { .. } | NodeError::NotesElsewhere { .. } => {
+                Failure::usage(error)
+            }
             NodeError::Listen { ref source, .. } if source.kind() != ErrorKind::AddrInUse => {
                 Failure::usage(error)
             }
@@ -274,12 +288,20 @@ impl Options {
     }
 }
 
-/// Stays until it is asked to stop, and fails then as it would have before.
-fn hold(config: &NodeConfig, failure: Failure) -> CommandResult {
-    let shutdown = Shutdown::on_signals().map_err(fail)?;
-    let reason = failure.to_string();
-    quorate_node::hold(config, door_rules(config)?, &reason, &shutdown).map_err(fail)?;
-    Err(failure)
+/// Parts of a validator that are loaded once for all of its epochs.
+struct Loaded {
+    /// Certificate and rates of the gateway.
+    rules: DoorRules,
+    keyring: Keyring,
+    status: StatusDoor,
+    shutdown: Shutdown,
+}
+
+/// Stays until it is asked to stop, unless it was asked before it failed.
+fn hold(config: &NodeConfig, Loaded { status, shutdown, .. }: &Loaded, failure: &Failure) {
+    if !shutdown.is_triggered() {
+        quorate_node::hold(config, status, &failure.to_string(), shutdown);
+    }
 }
 
 /// Genesis of the service, as the configuration at `path` names it.

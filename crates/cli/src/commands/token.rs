@@ -53,7 +53,10 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Remove a user; its token is worth nothing once the validator has read the file again
+    /// Remove a user.
+    ///
+    /// Its token is worth nothing once the validator has read the file again; a dashboard that is
+    /// open goes on for ten minutes at most
     Remove {
         /// File of users
         file: PathBuf,

@@ -100,8 +100,7 @@ impl<U: UserEntry> TokensFile<U> {
             return Err(format!("it is longer than {} MiB", Self::BYTES_MAX >> 20));
         }
         let text = str::from_utf8(bytes).map_err(|error| format!("it is no text: {error}"))?;
-        let file: Self =
-            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let file: Self = toml::from_str(text).map_err(|error| named(text, &error))?;
         file.digests()?;
         Ok(file)
     }
@@ -142,6 +141,14 @@ impl<U: UserEntry> TokensFile<U> {
         });
         digests.into_iter().zip(accounts).collect()
     }
+}
+
+/// Error of a file of users, by its line. Its text is not shown: a file with the one token may have
+/// been named in its place.
+fn named(text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().and_then(|span| Some(text.get(..span.start)?.lines().count().max(1)));
+    let place = line.map_or(String::new(), |line| format!("line {line}: "));
+    format!("{place}{}", error.message())
 }
 
 /// Accounts by the names of their tokens.
@@ -331,6 +338,8 @@ mod tests {
         assert!(short.contains("is not 64 hexadecimal digits"), "{short}");
         let other = load("[[tokens]]\nname = \"a\"".to_owned()).expect_err("incomplete");
         assert!(other.contains("missing field"), "{other}");
+        let mistaken = load("the-one-token-of-a-door\n".to_owned()).expect_err("no list of users");
+        assert!(mistaken.contains("line 1: ") && !mistaken.contains("the-one"), "{mistaken}");
         let shared = load(user("a", &digest) + &user("b", &digest.to_uppercase()));
         let shared = shared.expect_err("one token for two");
         assert!(shared.contains("'a' and 'b' have the same token"), "{shared}");

@@ -95,6 +95,7 @@ function showConnection() {
 function askForToken() {
   const wrong = sessionStorage.getItem(TOKEN) !== null;
   sessionStorage.removeItem(TOKEN);
+  known = null; // Nothing of before is shown, and no second page beside the question.
   const input = el("input", { id: "token", type: "password", autocomplete: "off", required: "" });
   const submit = (event) => {
     event.preventDefault();

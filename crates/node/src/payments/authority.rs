@@ -24,6 +24,7 @@ use super::{ANSWER, NetworkChain, ORDER, RECORDED_ORDER, REQUEST, frame, read_ne
 use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::descriptors::{Demand, Descriptors, limit};
+use crate::http::StatusDoor;
 use crate::http_server::DoorRules;
 use crate::http_tls::HttpTls;
 use crate::metrics::Metrics;
@@ -165,8 +166,9 @@ impl Authority {
         runtime.spawn(server.run(socket));
         let tls = config.tls_files().map(HttpTls::load).transpose()?;
         let rules = DoorRules { tls, ..DoorRules::default() };
-        reload_status(&runtime, None, &rules)?;
-        runtime.spawn(status::serve(http, pages, rules));
+        let door = StatusDoor { users: None, rules };
+        reload_status(&runtime, &door)?;
+        runtime.spawn(status::serve(http, pages, door.rules));
         let (authority, shard) = (origin.me, origin.shard);
         tracing::info!(%authority, shard, %address, http = %http_address, locks = next, "authority started");
         Ok(Self {

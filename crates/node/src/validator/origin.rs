@@ -5,12 +5,9 @@ use crate::clients::ClientDoor;
 use crate::clock::{Clock, WallClock};
 use crate::config::HostCheck;
 use crate::health::Health;
-use crate::http::{Shown, StatusUsers, Summary};
-use crate::http_server::DoorRules;
-use crate::http_tls::HttpTls;
+use crate::http::{Shown, StatusDoor, Summary};
 use crate::keys::{self, Keyring};
 use crate::metrics::{Identity, Metrics};
-use crate::quotas::{AddressRates, RateLimit};
 #[cfg(feature = "liar")]
 use crate::threads::Threads;
 use crate::transport::Network;
@@ -43,21 +40,9 @@ pub(super) struct Origin {
     pub(super) clients: Arc<ClientDoor>,
     /// Versions of the service that this program has.
     pub(super) versions: Versions,
-    pub(super) status_users: StatusUsers,
-    pub(super) status_rules: DoorRules,
+    pub(super) status_door: StatusDoor,
     #[cfg(feature = "liar")]
     pub(super) voice: Option<crate::liar::Voice>,
-}
-
-/// Rules of the status page.
-fn status_rules(config: &NodeConfig) -> Result<DoorRules, NodeError> {
-    let files = config.tls_files().filter(|_| config.http_tls);
-    let limit = RateLimit { per_second: config.http_requests_per_second };
-    Ok(DoorRules {
-        tls: files.map(HttpTls::load).transpose()?,
-        rates: AddressRates::new(limit),
-        ..DoorRules::default()
-    })
 }
 
 /// The service's judgement of what clients send, where members ask it ahead of the order.
@@ -75,7 +60,7 @@ fn admission(
 impl Origin {
     pub(super) fn load(
         config: &NodeConfig,
-        keyring: &Keyring,
+        (keyring, status_door): (&Keyring, &StatusDoor),
         service: &mut dyn Service,
     ) -> Result<Self, NodeError> {
         let wall = WallClock::read(Clock::start());
@@ -113,8 +98,7 @@ impl Origin {
             cut_links: config.cut_links.clone(),
             learners,
             clients,
-            status_users: config.http_access().load()?,
-            status_rules: status_rules(&config)?,
+            status_door: status_door.clone(),
             config,
             versions,
             #[cfg(feature = "liar")]

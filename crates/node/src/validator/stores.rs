@@ -1,7 +1,7 @@
 //! The stores of a validator, and whether what they hold lets it sign.
 
-use crate::guard::{FileGuard, Guard};
-use crate::marker::{KeyStatus, Marker};
+use crate::guard::{self, FileGuard, Guard};
+use crate::marker::{self, KeyStatus, Marker};
 use crate::{NodeConfig, NodeError};
 use crossbeam_channel::Sender;
 use quorate_storage::{
@@ -25,6 +25,19 @@ pub(super) struct Stores {
     pub(super) room: Room,
 }
 
+/// ★ Refuses a folder for notes in which those that the key has already are missing: its log, were
+/// it lost or an old one, would be taken for a first.
+fn check_notes(config: &NodeConfig) -> Result<(), NodeError> {
+    for extension in [marker::EXTENSION, guard::EXTENSION] {
+        let beside = config.key.with_extension(extension);
+        let noted = config.noted_key().with_extension(extension);
+        if beside.exists() && !noted.exists() {
+            return Err(NodeError::NotesElsewhere { beside, noted });
+        }
+    }
+    Ok(())
+}
+
 impl Stores {
     pub(super) fn open(
         config: &NodeConfig,
@@ -32,6 +45,7 @@ impl Stores {
         owner: &Owner,
     ) -> Result<Self, NodeError> {
         let network = owner.network;
+        check_notes(config)?;
         // A learner promises nothing.
         let guard = match config.learner {
             true => None,
@@ -168,4 +182,32 @@ fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {
         "this key was used before and its log is gone: the validator follows and serves but does not \
          vote, for it cannot know what it voted for; give it a new key in a new committee file"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn notes_that_a_key_has_already_are_not_left_behind() {
+        let place = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| place.path().join(name);
+        let mut config = NodeConfig::new(at("committee.toml"), at("key.toml"), at("data"));
+        let refused = |config: &NodeConfig| {
+            check_notes(config)
+                .err()
+                .is_some_and(|error| matches!(error, NodeError::NotesElsewhere { .. }))
+        };
+        for name in ["key.used", "key.guard"] {
+            fs::write(at(name), "").expect("written");
+            config.key_notes = None;
+            assert!(!refused(&config));
+            fs::create_dir_all(at("notes")).expect("made");
+            config.key_notes = Some(at("notes"));
+            assert!(refused(&config), "{name} is beside the key alone");
+            fs::rename(at(name), at("notes").join(name)).expect("moved");
+            assert!(!refused(&config));
+        }
+    }
 }

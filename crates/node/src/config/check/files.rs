@@ -35,12 +35,16 @@ pub(super) fn key(source: &Source, config: &NodeConfig, notes: &mut Notes) -> Op
         }
     };
     check_passphrase(source, config, &keys, notes);
-    if let Some(folder) = config.key.parent()
+    if let Some(folder) = config.noted_key().parent()
         && access(folder, Access::WRITE_OK).is_err()
     {
-        let problem = format!("the key's folder {} is not writable", folder.display());
+        let (place, whose) = match config.key_notes {
+            Some(_) => (source.at("", "key_notes"), "the folder of the key's notes"),
+            None => (place, "the key's folder"),
+        };
+        let problem = format!("{whose} {} is not writable", folder.display());
         let hint = "the validator notes there that the key has signed, so that it is never used \
-                    without its log: let its user write there";
+                    without its log: let its user write there, or name another in key_notes";
         notes.error(place, problem, hint);
     }
     Some(keys)

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_ledger::keygen::{Ceremony, KeyGeneration, Participant, Phase, Step};
 use quorate_node::config::load_committee;
+use quorate_node::http::StatusDoor;
 use quorate_node::testnet::system_random;
 use quorate_node::transport::Limits;
 use quorate_node::{
@@ -111,9 +112,10 @@ impl Host {
         let service = Box::new(Watched { service, tell });
         let limits = Limits::default();
         let shutdown = Shutdown::on_signals().map_err(Failure::run)?;
-        let validator =
-            Validator::start_with_keys(&config, &given.keys.clone().into(), service, limits)
-                .map_err(Failure::run)?;
+        let door = StatusDoor::load(&config).map_err(Failure::run)?;
+        let keyring = given.keys.clone().into();
+        let validator = Validator::start_with_keys(&config, (&keyring, &door), service, limits)
+            .map_err(Failure::run)?;
         let committee = load_committee(&config.committee, config.replica.comparison.key_cache)
             .map_err(Failure::run)?;
         // Steps are signed by their members: whoever hands them in need not be known.
