@@ -230,6 +230,7 @@ fn join(loads: &[Load<'_>]) -> Result<Report, MergeError> {
             done: sum(|report| report.warmup.done),
             refused: sum(|report| report.warmup.refused),
             dropped: sum(|report| report.warmup.dropped),
+            unanswered: sum(|report| report.warmup.unanswered),
         },
         validators: Vec::new(),
         events: Vec::new(),

@@ -237,23 +237,23 @@ impl Options {
 
 /// Whether all that was offered was answered, and what was not.
 fn verdict(report: &Report) -> CommandResult {
-    let (dropped, unanswered) = (report.dropped, report.unanswered);
-    let (lost, warmup) = (dropped + unanswered, report.warmup.dropped);
     if report.refused > 0 {
         eprintln!(
             "{} operations were answered, and refused by the service",
             thousands(report.refused)
         );
     }
-    if lost + warmup == 0 {
+    let (dropped, unanswered, warmup) = (report.dropped, report.unanswered, report.warmup);
+    if dropped + unanswered + warmup.dropped + warmup.unanswered == 0 {
         return Ok(());
     }
     eprintln!(
         "not answered: {} operations that the sessions did not take, {} without an answer when the \
-         wait ended, and {} of the warm-up that the sessions did not take",
+         wait ended; of the warm-up {} that the sessions did not take, {} without an answer",
         thousands(dropped),
         thousands(unanswered),
-        thousands(warmup)
+        thousands(warmup.dropped),
+        thousands(warmup.unanswered)
     );
     Err(Failure::Reported(Code::Run))
 }

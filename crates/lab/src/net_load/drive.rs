@@ -139,7 +139,7 @@ impl<'a> Drive<'a> {
             last: &self.last,
             states: &self.states,
             counted: recorder.counted,
-            warmup: recorder.warmup,
+            warmup: recorder.whole_warmup(),
             latency: recorder.latency(),
             goodput_tps: recorder.goodput_tps(),
             stations_us: BTreeMap::new(),

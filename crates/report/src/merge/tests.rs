@@ -40,7 +40,7 @@ fn load(index: u16, started_ms: u64, counts_us: &[(u64, u64)]) -> Report {
         refused: 1,
         dropped: u64::from(index),
         unanswered: 3,
-        warmup: Counts { done: 10, refused: 2, dropped: 1 },
+        warmup: Counts { done: 10, refused: 2, dropped: 1, unanswered: 5 },
         load: rates,
         latency_over_time: grid,
         latency_distribution_us: histogram.distribution_us(),
@@ -99,7 +99,8 @@ fn histograms_and_counts_are_added() {
     assert_eq!(merged.latency_distribution_us, histogram.counts_us);
     assert_eq!((merged.answered, merged.refused, merged.dropped), (200, 2, 3));
     assert_eq!((merged.unanswered, merged.client_cpu_seconds), (6, 0.8));
-    assert_eq!(merged.warmup, Counts { done: 20, refused: 4, dropped: 2 });
+    let warmup = Counts { done: 20, refused: 4, dropped: 2, unanswered: 10 };
+    assert_eq!(merged.warmup, warmup);
 }
 
 #[test]
