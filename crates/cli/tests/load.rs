@@ -186,6 +186,10 @@ fn bad_input_is_said_in_words() {
     std::fs::remove_file(folder.join("genesis.json")).expect("removed");
     let poor = refusal(&["--net", text(&folder)]);
     assert!(poor.contains("name its genesis by --genesis"), "{poor}");
+    let log = place.path().join("log");
+    works(&["testnet", text(&log)]);
+    let few = refusal(&["--net", text(&log), "--status", "127.0.0.1:1,127.0.0.1:2"]);
+    assert!(few.contains("names 2 addresses, and the committee has 4 members"), "{few}");
     let other = place.path().join("other");
     works(&["testnet", text(&other), "--service", "evm", "--chain-id", "5"]);
     let genesis = other.join("genesis.json");

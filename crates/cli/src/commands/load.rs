@@ -81,8 +81,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", requires = "genesis")]
     funds: Option<PathBuf>,
     /// Addresses of the validators' status, for what only validators know: committed rate, CPU,
-    /// memory, in the validators' order;
-    /// by default those of the validators in --net, if there are any
+    /// memory: one for each member of the committee, in their order;
+    /// by default those of the validators in --net, if it has those of all members
     #[arg(long, value_name = "URL,...", value_delimiter = ',', value_parser = parse_status)]
     status: Vec<String>,
     #[command(flatten)]
@@ -151,6 +151,7 @@ impl Options {
         let service: ServiceKind = settings.service.parse().map_err(Failure::usage)?;
         let vouching = self.vouching(&settings)?;
         let is_evm = service == ServiceKind::Evm;
+        let status = self.status(history.committee().size())?;
         Ok(NetLoad {
             load: LoadConfig {
                 rate: self.rate,
@@ -164,7 +165,7 @@ impl Options {
             share: self.share,
             accounts: self.load.accounts as usize,
             funds: if is_evm { self.funds(&settings)? } else { None },
-            status: self.status()?,
+            status,
             start_at: self.start_at.map(|at| at.0),
         })
     }
@@ -224,14 +225,34 @@ impl Options {
         Ok(Some(funds))
     }
 
-    /// Addresses of the validators' status: those that were named, or those of a testnet's folder.
-    fn status(&self) -> Result<Vec<String>, Failure> {
-        if !self.status.is_empty() || self.files.place.is_file() {
-            return Ok(self.status.clone());
+    /// Addresses of the members' status: those that were named, or those of a testnet's folder if
+    /// it has all of them. Sums over a part of the committee would pass for those of the whole.
+    fn status(&self, members: usize) -> Result<Vec<String>, Failure> {
+        if !self.status.is_empty() {
+            return self.named_status(members);
         }
-        let configs = configs_in(self.files.place.folder()).unwrap_or_default();
-        let http = |path: &PathBuf| NodeConfig::load(path).map(|config| config.http);
-        configs.iter().map(http).collect::<Result<_, _>>().map_err(Failure::usage)
+        if self.files.place.is_file() {
+            return Ok(Vec::new());
+        }
+        let paths = configs_in(self.files.place.folder()).unwrap_or_default();
+        let configs = paths.iter().map(|path| NodeConfig::load(path));
+        let configs: Vec<NodeConfig> = configs.collect::<Result<_, _>>().map_err(Failure::usage)?;
+        // A learner executes what members decide, and is none of them.
+        let of_members = configs.into_iter().filter(|config| !config.learner);
+        let all: Vec<String> = of_members.map(|config| config.http).collect();
+        Ok(if all.len() == members { all } else { Vec::new() })
+    }
+
+    /// The addresses that were named, if they are as many as the members.
+    fn named_status(&self, members: usize) -> Result<Vec<String>, Failure> {
+        let named = self.status.len();
+        if named != members {
+            return Err(Failure::usage(format!(
+                "--status names {named} addresses, and the committee has {members} members: name \
+                 one for each, in their order, or none"
+            )));
+        }
+        Ok(self.status.clone())
     }
 }
 
