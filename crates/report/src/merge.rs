@@ -159,6 +159,11 @@ impl<'a> Load<'a> {
         (from, from + ms(self.report.duration_s()))
     }
 
+    /// CPU seconds of its generator over so much of its window, as if evenly used.
+    fn cpu_seconds_of(&self, part_s: f64) -> f64 {
+        self.report.client_cpu_seconds * part_s / self.report.duration_s()
+    }
+
     /// Number of its intervals before `axis`.
     fn before(&self, axis: u64) -> usize {
         let before_ms = axis.saturating_sub(self.origin.started_ms);
@@ -215,7 +220,7 @@ fn join(loads: &[Load<'_>]) -> Result<Report, MergeError> {
         latency_ms: histogram.summary(),
         bytes_per_tx: None,
         cpu_seconds: None,
-        client_cpu_seconds: tenths(loads.iter().map(|load| load.report.client_cpu_seconds).sum()),
+        client_cpu_seconds: tenths(loads.iter().map(|load| load.cpu_seconds_of(duration_s)).sum()),
         rss_mb_max: None,
         disk_mb: None,
         view_changes: None,

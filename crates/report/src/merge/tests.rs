@@ -98,9 +98,24 @@ fn histograms_and_counts_are_added() {
     assert_eq!(merged.latency_ms, expected);
     assert_eq!(merged.latency_distribution_us, histogram.counts_us);
     assert_eq!((merged.answered, merged.refused, merged.dropped), (200, 2, 3));
-    assert_eq!((merged.unanswered, merged.client_cpu_seconds), (6, 0.8));
+    // Of 1.96 s of 3 s of each.
+    assert_eq!((merged.unanswered, merged.client_cpu_seconds), (6, 0.5));
     let warmup = Counts { done: 20, refused: 4, dropped: 2, unanswered: 10 };
     assert_eq!(merged.warmup, warmup);
+}
+
+#[test]
+fn cores_of_the_loads_are_those_of_the_common_window() {
+    // Windows of 3 s each, 2 s of which are common; a core is busy here and two there.
+    let busy = |index, started_ms, client_cpu_seconds| Report {
+        client_cpu_seconds,
+        ..load(index, started_ms, &[(10_000, 1)])
+    };
+    let merged = merge(&[busy(1, 1_000_000, 3.0), busy(2, 1_001_000, 6.0)]).expect("they overlap");
+    assert_eq!((merged.duration_s(), merged.client_cpu_seconds), (2.0, 6.0));
+    let figures = crate::page::figures::all();
+    let cores = figures.iter().find(|figure| figure.name == "cores kept busy by the load");
+    assert_eq!(cores.expect("a figure").text(&merged), "3.00");
 }
 
 #[test]
