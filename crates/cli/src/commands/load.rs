@@ -139,7 +139,7 @@ impl Options {
         let result = load.run(&progress, &interrupted);
         drop(progress);
         let Finished { report, history } = result.map_err(fail)?;
-        let verdict = verdict(&report);
+        let verdict = verdict(&report, self.output.json && self.output.quiet);
         self.output.show(report)?;
         self.files.keep_epochs(&known, &history)?;
         verdict
@@ -256,16 +256,18 @@ impl Options {
     }
 }
 
-/// Whether all that was offered was answered, and what was not.
-fn verdict(report: &Report) -> CommandResult {
-    if report.refused > 0 {
+/// Whether all that was offered was answered, and what was not. What a program reads in the result
+/// alone is not said of a load that went well.
+fn verdict(report: &Report, is_read_alone: bool) -> CommandResult {
+    let (dropped, unanswered, warmup) = (report.dropped, report.unanswered, report.warmup);
+    let all_answered = dropped + unanswered + warmup.dropped + warmup.unanswered == 0;
+    if report.refused > 0 && !(all_answered && is_read_alone) {
         eprintln!(
             "{} operations were answered, and refused by the service",
             thousands(report.refused)
         );
     }
-    let (dropped, unanswered, warmup) = (report.dropped, report.unanswered, report.warmup);
-    if dropped + unanswered + warmup.dropped + warmup.unanswered == 0 {
+    if all_answered {
         return Ok(());
     }
     eprintln!(
