@@ -26,6 +26,9 @@ use std::time::{Duration, SystemTime};
 /// The genesis file's name, beside the committee's.
 const GENESIS: &str = "genesis.json";
 
+/// Longest time until several loads begin together: whoever names a later moment has mistaken it.
+const AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Put a running committee under load, from this machine.
 ///
 /// Opens client sessions to the committee's validators, wherever they run, and offers operations at
@@ -66,7 +69,7 @@ pub(crate) struct Options {
     #[arg(long)]
     seed: Option<u64>,
     /// Moment of the first operation, so that several loads begin together: RFC 3339, as in
-    /// 2026-01-31T12:00:00Z, or seconds since 1970
+    /// 2026-01-31T12:00:00Z, or seconds since 1970; no more than a day ahead
     #[arg(long, value_name = "TIME")]
     start_at: Option<StartAt>,
     /// Time until an unanswered request goes to the next validator, in milliseconds
@@ -125,8 +128,14 @@ impl FromStr for StartAt {
         };
         let seconds =
             text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let moment = seconds.map(|since| SystemTime::UNIX_EPOCH + since);
-        moment.or_else(|| moment_of(text)).map(Self).ok_or_else(wrong)
+        let moment = seconds.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
+        let moment = moment.or_else(|| moment_of(text)).ok_or_else(wrong)?;
+        if moment.duration_since(SystemTime::now()).is_ok_and(|ahead| ahead > AHEAD_MAX) {
+            return Err(format!(
+                "'{text}' is more than a day ahead: name a sooner moment, in seconds, not milliseconds"
+            ));
+        }
+        Ok(Self(moment))
     }
 }
 
