@@ -43,7 +43,7 @@ const AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 #[command(after_help = "Examples:\n  \
     quorate load --net net --rate 2000                a testnet on this machine, its validators looked at\n  \
     quorate load --committee committee.toml --rate 2000 --json > result.json\n  \
-    quorate load --committee committee.toml --status 10.0.0.1:9100,10.0.0.2:9100\n  \
+    quorate load --committee committee.toml --status one:9100,two:9100,three:9100,four:9100\n  \
     quorate load --committee committee.toml --key client.toml    where clients are listed\n  \
     quorate load --net net --load closed --outstanding 16\n\n  \
     on each of two machines, and then where both results are:\n  \
