@@ -6,76 +6,19 @@
 //! interval; a load that began between two intervals is moved by half of one at most. What one
 //! load's host cannot know of the others' (figures of validators, goodput) is left out.
 
+mod error;
+
+pub use error::MergeError;
+
 use crate::Report;
 use crate::results::latency_grid::INTERVAL_MS;
 use crate::results::{
     Beside, Committed, CommittedBy, Counts, FORMAT, Histogram, LatencyGrid, LoadOrigin,
-    Measurement, MergedLoad, MergedLoads, Rates,
+    Measurement, MergedLoad, MergedLoads, Rates, Share,
 };
 use crate::text::utc;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
-
-/// Reason for which results are not joined.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MergeError {
-    /// There is nothing to join.
-    #[error("there is no result to merge")]
-    Nothing,
-    /// It was measured by something else.
-    #[error(
-        "the result of {started} is {what}: --merge joins results of `quorate load`, each of one load"
-    )]
-    NotALoad {
-        /// Beginning of the measurement.
-        started: String,
-        /// Kind of measurement, in words.
-        what: &'static str,
-    },
-    /// Its histogram is missing.
-    #[error("the result of {0} has no histogram of its latencies: measure it again")]
-    NoHistogram(String),
-    /// Two loads had not the same in front of them.
-    #[error("the {one} and the {other} are of different {what}: {here} and {there}")]
-    Different {
-        /// Part in which they differ.
-        what: &'static str,
-        /// Name of a load.
-        one: String,
-        /// Name of the other.
-        other: String,
-        /// What the first one has.
-        here: String,
-        /// What the other one has.
-        there: String,
-    },
-    /// Two loads had one seed, or are one.
-    #[error(
-        "the {one} and the {other} have the same seed {seed}: they are one result, or offered the \
-         same operations at the same moments. Give each load a --share or a --seed of its own"
-    )]
-    SameSeed {
-        /// Name of a load.
-        one: String,
-        /// Name of the other.
-        other: String,
-        /// Seed that both of them have.
-        seed: u64,
-    },
-    /// Their windows have nothing in common.
-    #[error(
-        "the windows of the loads have no time in common: the {early} ended {apart_s} s before the \
-         {late} began. Begin them together, with --start-at"
-    )]
-    Apart {
-        /// Name of the load whose window ended first.
-        early: String,
-        /// Name of the load whose window began last.
-        late: String,
-        /// Seconds from that end to that beginning.
-        apart_s: u64,
-    },
-}
 
 /// A load's result with what is needed of it.
 struct Load<'a> {
@@ -111,6 +54,10 @@ pub fn merge(reports: &[Report]) -> Result<Report, MergeError> {
         let (one, other) = (pair[0].name(), pair[1].name());
         return Err(MergeError::SameSeed { one, other, seed: pair[0].seed });
     }
+    if let Some(pair) = loads.windows(2).find(|pair| is_one_share(pair)) {
+        let (one, other) = (pair[0].origin.name(), pair[1].origin.name());
+        return Err(MergeError::SameShare { one, other });
+    }
     match &loads[..] {
         [] => Err(MergeError::Nothing),
         [one] => Ok(one.report.clone()),
@@ -118,17 +65,28 @@ pub fn merge(reports: &[Report]) -> Result<Report, MergeError> {
     }
 }
 
-fn order(origin: &LoadOrigin) -> (Option<crate::results::Share>, &str, u64) {
+fn order(origin: &LoadOrigin) -> (Option<Share>, &str, u64) {
     (origin.share, &origin.host, origin.seed)
 }
 
-/// Checks that two loads had the same in front of them.
+/// Whether neighbours in the order of shares have the same one.
+fn is_one_share(pair: &[Load<'_>]) -> bool {
+    pair[0].origin.share.is_some() && pair[0].origin.share == pair[1].origin.share
+}
+
+/// Checks that two loads had the same in front of them, and are shares of one whole if they are
+/// any.
 fn same(one: &LoadOrigin, other: &LoadOrigin) -> Result<(), MergeError> {
+    let shares = |a: Option<Share>, b: Option<Share>| match (a, b) {
+        (Some(a), Some(_)) => format!("shares of {}", a.of),
+        _ => String::new(),
+    };
     let epochs = |origin: &LoadOrigin| format!("{} to {}", origin.epochs.0, origin.epochs.1);
     let parts = [
         ("networks", one.network.clone(), other.network.clone()),
         ("services", one.service.clone(), other.service.clone()),
         ("epochs", epochs(one), epochs(other)),
+        ("divisions", shares(one.share, other.share), shares(other.share, one.share)),
     ];
     let differing = parts.into_iter().find(|(_, here, there)| here != there);
     differing.map_or(Ok(()), |(what, here, there)| {
@@ -157,6 +115,11 @@ impl<'a> Load<'a> {
         let ms = |seconds: f64| (1_000.0 * seconds).round() as u64;
         let from = self.origin.started_ms + ms(self.report.warmup_s());
         (from, from + ms(self.report.duration_s()))
+    }
+
+    /// CPU seconds of its generator over so much of its window, as if evenly used.
+    fn cpu_seconds_of(&self, part_s: f64) -> f64 {
+        self.report.client_cpu_seconds * part_s / self.report.duration_s()
     }
 
     /// Number of its intervals before `axis`.
@@ -215,7 +178,7 @@ fn join(loads: &[Load<'_>]) -> Result<Report, MergeError> {
         latency_ms: histogram.summary(),
         bytes_per_tx: None,
         cpu_seconds: None,
-        client_cpu_seconds: tenths(loads.iter().map(|load| load.report.client_cpu_seconds).sum()),
+        client_cpu_seconds: tenths(loads.iter().map(|load| load.cpu_seconds_of(duration_s)).sum()),
         rss_mb_max: None,
         disk_mb: None,
         view_changes: None,
@@ -230,6 +193,7 @@ fn join(loads: &[Load<'_>]) -> Result<Report, MergeError> {
             done: sum(|report| report.warmup.done),
             refused: sum(|report| report.warmup.refused),
             dropped: sum(|report| report.warmup.dropped),
+            unanswered: sum(|report| report.warmup.unanswered),
         },
         validators: Vec::new(),
         events: Vec::new(),

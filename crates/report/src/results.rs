@@ -182,6 +182,10 @@ pub struct Counts {
     pub refused: u64,
     /// Operations that a full session did not take.
     pub dropped: u64,
+    /// Operations of the warm-up taken and never answered; those that count are in
+    /// [`Report::unanswered`]. Zero in results from before it was counted.
+    #[serde(default)]
+    pub unanswered: u64,
 }
 
 /// One second of the run.

@@ -26,6 +26,9 @@ use std::time::{Duration, SystemTime};
 /// The genesis file's name, beside the committee's.
 const GENESIS: &str = "genesis.json";
 
+/// Longest time until several loads begin together: whoever names a later moment has mistaken it.
+const AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Put a running committee under load, from this machine.
 ///
 /// Opens client sessions to the committee's validators, wherever they run, and offers operations at
@@ -40,7 +43,7 @@ const GENESIS: &str = "genesis.json";
 #[command(after_help = "Examples:\n  \
     quorate load --net net --rate 2000                a testnet on this machine, its validators looked at\n  \
     quorate load --committee committee.toml --rate 2000 --json > result.json\n  \
-    quorate load --committee committee.toml --status 10.0.0.1:9100,10.0.0.2:9100\n  \
+    quorate load --committee committee.toml --status one:9100,two:9100,three:9100,four:9100\n  \
     quorate load --committee committee.toml --key client.toml    where clients are listed\n  \
     quorate load --net net --load closed --outstanding 16\n\n  \
     on each of two machines, and then where both results are:\n  \
@@ -66,7 +69,7 @@ pub(crate) struct Options {
     #[arg(long)]
     seed: Option<u64>,
     /// Moment of the first operation, so that several loads begin together: RFC 3339, as in
-    /// 2026-01-31T12:00:00Z, or seconds since 1970
+    /// 2026-01-31T12:00:00Z, or seconds since 1970; no more than a day ahead
     #[arg(long, value_name = "TIME")]
     start_at: Option<StartAt>,
     /// Time until an unanswered request goes to the next validator, in milliseconds
@@ -81,8 +84,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", requires = "genesis")]
     funds: Option<PathBuf>,
     /// Addresses of the validators' status, for what only validators know: committed rate, CPU,
-    /// memory, in the validators' order;
-    /// by default those of the validators in --net, if there are any
+    /// memory: one for each member of the committee, in their order;
+    /// by default those of the validators in --net, if it has those of all members
     #[arg(long, value_name = "URL,...", value_delimiter = ',', value_parser = parse_status)]
     status: Vec<String>,
     #[command(flatten)]
@@ -125,8 +128,14 @@ impl FromStr for StartAt {
         };
         let seconds =
             text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let moment = seconds.map(|since| SystemTime::UNIX_EPOCH + since);
-        moment.or_else(|| moment_of(text)).map(Self).ok_or_else(wrong)
+        let moment = seconds.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
+        let moment = moment.or_else(|| moment_of(text)).ok_or_else(wrong)?;
+        if moment.duration_since(SystemTime::now()).is_ok_and(|ahead| ahead > AHEAD_MAX) {
+            return Err(format!(
+                "'{text}' is more than a day ahead: name a sooner moment, in seconds, not milliseconds"
+            ));
+        }
+        Ok(Self(moment))
     }
 }
 
@@ -139,7 +148,7 @@ impl Options {
         let result = load.run(&progress, &interrupted);
         drop(progress);
         let Finished { report, history } = result.map_err(fail)?;
-        let verdict = verdict(&report);
+        let verdict = verdict(&report, self.output.json && self.output.quiet);
         self.output.show(report)?;
         self.files.keep_epochs(&known, &history)?;
         verdict
@@ -151,6 +160,7 @@ impl Options {
         let service: ServiceKind = settings.service.parse().map_err(Failure::usage)?;
         let vouching = self.vouching(&settings)?;
         let is_evm = service == ServiceKind::Evm;
+        let status = self.status(history.committee().size())?;
         Ok(NetLoad {
             load: LoadConfig {
                 rate: self.rate,
@@ -164,7 +174,7 @@ impl Options {
             share: self.share,
             accounts: self.load.accounts as usize,
             funds: if is_evm { self.funds(&settings)? } else { None },
-            status: self.status()?,
+            status,
             start_at: self.start_at.map(|at| at.0),
         })
     }
@@ -224,36 +234,58 @@ impl Options {
         Ok(Some(funds))
     }
 
-    /// Addresses of the validators' status: those that were named, or those of a testnet's folder.
-    fn status(&self) -> Result<Vec<String>, Failure> {
-        if !self.status.is_empty() || self.files.place.is_file() {
-            return Ok(self.status.clone());
+    /// Addresses of the members' status: those that were named, or those of a testnet's folder if
+    /// it has all of them. Sums over a part of the committee would pass for those of the whole.
+    fn status(&self, members: usize) -> Result<Vec<String>, Failure> {
+        if !self.status.is_empty() {
+            return self.named_status(members);
         }
-        let configs = configs_in(self.files.place.folder()).unwrap_or_default();
-        let http = |path: &PathBuf| NodeConfig::load(path).map(|config| config.http);
-        configs.iter().map(http).collect::<Result<_, _>>().map_err(Failure::usage)
+        if self.files.place.is_file() {
+            return Ok(Vec::new());
+        }
+        let paths = configs_in(self.files.place.folder()).unwrap_or_default();
+        let configs = paths.iter().map(|path| NodeConfig::load(path));
+        let configs: Vec<NodeConfig> = configs.collect::<Result<_, _>>().map_err(Failure::usage)?;
+        // A learner executes what members decide, and is none of them.
+        let of_members = configs.into_iter().filter(|config| !config.learner);
+        let all: Vec<String> = of_members.map(|config| config.http).collect();
+        Ok(if all.len() == members { all } else { Vec::new() })
+    }
+
+    /// The addresses that were named, if they are as many as the members.
+    fn named_status(&self, members: usize) -> Result<Vec<String>, Failure> {
+        let named = self.status.len();
+        if named != members {
+            return Err(Failure::usage(format!(
+                "--status names {named} addresses, and the committee has {members} members: name \
+                 one for each, in their order, or none"
+            )));
+        }
+        Ok(self.status.clone())
     }
 }
 
-/// Whether all that was offered was answered, and what was not.
-fn verdict(report: &Report) -> CommandResult {
-    let (dropped, unanswered) = (report.dropped, report.unanswered);
-    let (lost, warmup) = (dropped + unanswered, report.warmup.dropped);
-    if report.refused > 0 {
+/// Whether all that was offered was answered, and what was not. What a program reads in the result
+/// alone is not said of a load that went well.
+fn verdict(report: &Report, is_read_alone: bool) -> CommandResult {
+    let (dropped, unanswered, warmup) = (report.dropped, report.unanswered, report.warmup);
+    let all_answered = dropped + unanswered + warmup.dropped + warmup.unanswered == 0;
+    if report.refused > 0 && !(all_answered && is_read_alone) {
         eprintln!(
             "{} operations were answered, and refused by the service",
             thousands(report.refused)
         );
     }
-    if lost + warmup == 0 {
+    if all_answered {
         return Ok(());
     }
     eprintln!(
         "not answered: {} operations that the sessions did not take, {} without an answer when the \
-         wait ended, and {} of the warm-up that the sessions did not take",
+         wait ended; of the warm-up {} that the sessions did not take, {} without an answer",
         thousands(dropped),
         thousands(unanswered),
-        thousands(warmup)
+        thousands(warmup.dropped),
+        thousands(warmup.unanswered)
     );
     Err(Failure::Reported(Code::Run))
 }

@@ -1,13 +1,20 @@
 //! Files of what several machines measured, as `--join` names them.
 
 use crate::failure::Failure;
-use quorate_lab::experiment::Shard;
+use quorate_lab::experiment::{Parts, Shard};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Reads all parts of `what` from what was given, and warns where they may be of two programs.
+pub(crate) fn read(given: &[PathBuf], what: &str) -> Result<Parts, Failure> {
+    let parts = Parts::read(&find(given, what)?).map_err(Failure::usage)?;
+    parts.doubt().into_iter().for_each(|doubt| eprintln!("warning: {doubt}"));
+    Ok(parts)
+}
+
 /// The files of all parts of `what`: those named, and those in folders that are named, in the order
 /// of their names.
-pub(crate) fn find(given: &[PathBuf], what: &str) -> Result<Vec<PathBuf>, Failure> {
+fn find(given: &[PathBuf], what: &str) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in given {
         if path.is_dir() {

@@ -285,7 +285,9 @@ impl Evidence<'_> {
     fn timeline(&self) -> Vec<Second> {
         let healthy = |id: u16| self.states[usize::from(id)] == ValidatorState::Healthy;
         let slowest = |pair: &[Sample]| {
-            let ids = self.ids().filter(|&id| healthy(id));
+            // A late answer is no second without operations.
+            let said = |id: u16| pair.iter().all(|sample| sample.looks[usize::from(id)].is_some());
+            let ids = self.ids().filter(|&id| healthy(id) && said(id));
             ids.map(|id| growth(pair, id, |status| status.operations as f64) as u64).min()
         };
         let most_view_changes = |pair: &[Sample]| {

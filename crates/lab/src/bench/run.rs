@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
             last,
             states: &self.states,
             counted: recorder.counted,
-            warmup: recorder.warmup,
+            warmup: recorder.whole_warmup(),
             latency,
             goodput_tps: recorder.goodput_tps(),
             stations_us: self.stations_us.clone(),

@@ -139,6 +139,23 @@ impl Parts {
     pub fn found(&self) -> &[Found] {
         &self.found
     }
+
+    /// Doubt, in words, that one program measured all of several parts: a commit that is unknown,
+    /// or that something was changed since, may be that of two.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let is_vague = |commit: &str| commit == "unknown" || commit.ends_with("-dirty");
+        let vague = self.found.iter().find(|found| is_vague(found.record.commit()))?;
+        let are_several = self.found.iter().any(|found| found.part != vague.part);
+        are_several.then(|| {
+            format!(
+                "the commit is {} in {}, which does not tell one program from another: make sure \
+                 that one measured all parts",
+                vague.record.commit(),
+                vague.path.display()
+            )
+        })
+    }
 }
 
 /// Refuses results that do not belong together.

@@ -76,7 +76,7 @@ pub struct Recorder {
     offering: bool,
     /// Operations of the measured window.
     pub counted: Counts,
-    /// Operations of the warm-up.
+    /// Operations of the warm-up that are settled; [`Recorder::whole_warmup`] has the others too.
     pub warmup: Counts,
 }
 
@@ -172,6 +172,13 @@ impl Recorder {
     #[must_use]
     pub fn offered(&self) -> u64 {
         self.offered_counted
+    }
+
+    /// Operations of the warm-up, those included that nothing has become of so far.
+    #[must_use]
+    pub fn whole_warmup(&self) -> Counts {
+        let unanswered = self.offered_warmup.saturating_sub(self.warmup.settled());
+        Counts { unanswered, ..self.warmup }
     }
 
     /// Operations answered so far, the warm-up included.

@@ -78,13 +78,9 @@ impl<'a> Drive<'a> {
         let looks = self.look();
         let warmup_s = self.given.of.load.warmup_s;
         let into_window = second as f64 - warmup_s as f64;
-        let before = self.samples.last().map(|sample| &sample.looks);
         for (id, state) in self.states.iter_mut().enumerate() {
-            let was = before.and_then(|looks| looks[id].as_ref());
-            let goes_on = looks[id]
-                .as_ref()
-                .is_some_and(|now| was.is_none_or(|was| now.operations >= was.operations));
-            if *state == ValidatorState::Healthy && !goes_on {
+            let is_healthy = *state == ValidatorState::Healthy;
+            if is_healthy && is_silent(&self.samples, id, looks[id].as_ref()) {
                 *state = ValidatorState::Silent(into_window);
             }
         }
@@ -139,7 +135,7 @@ impl<'a> Drive<'a> {
             last: &self.last,
             states: &self.states,
             counted: recorder.counted,
-            warmup: recorder.warmup,
+            warmup: recorder.whole_warmup(),
             latency: recorder.latency(),
             goodput_tps: recorder.goodput_tps(),
             stations_us: BTreeMap::new(),
@@ -153,6 +149,16 @@ impl<'a> Drive<'a> {
         };
         evidence.report()
     }
+}
+
+/// Whether a validator gave no answer twice in a row, or counts from the beginning again. One late
+/// answer says nothing of it.
+fn is_silent(before: &[Sample], id: usize, now: Option<&ValidatorStatus>) -> bool {
+    let Some(now) = now else {
+        return before.last().is_some_and(|sample| sample.looks[id].is_none());
+    };
+    let was = before.iter().rev().find_map(|sample| sample.looks[id].as_ref());
+    was.is_some_and(|was| now.operations < was.operations)
 }
 
 fn title(of: &NetLoad) -> String {
@@ -196,3 +202,6 @@ fn describe(of: &NetLoad, history: &History) -> Value {
     }
     described
 }
+
+#[cfg(test)]
+mod tests;

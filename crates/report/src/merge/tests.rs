@@ -40,7 +40,7 @@ fn load(index: u16, started_ms: u64, counts_us: &[(u64, u64)]) -> Report {
         refused: 1,
         dropped: u64::from(index),
         unanswered: 3,
-        warmup: Counts { done: 10, refused: 2, dropped: 1 },
+        warmup: Counts { done: 10, refused: 2, dropped: 1, unanswered: 5 },
         load: rates,
         latency_over_time: grid,
         latency_distribution_us: histogram.distribution_us(),
@@ -98,8 +98,24 @@ fn histograms_and_counts_are_added() {
     assert_eq!(merged.latency_ms, expected);
     assert_eq!(merged.latency_distribution_us, histogram.counts_us);
     assert_eq!((merged.answered, merged.refused, merged.dropped), (200, 2, 3));
-    assert_eq!((merged.unanswered, merged.client_cpu_seconds), (6, 0.8));
-    assert_eq!(merged.warmup, Counts { done: 20, refused: 4, dropped: 2 });
+    // Of 1.96 s of 3 s of each.
+    assert_eq!((merged.unanswered, merged.client_cpu_seconds), (6, 0.5));
+    let warmup = Counts { done: 20, refused: 4, dropped: 2, unanswered: 10 };
+    assert_eq!(merged.warmup, warmup);
+}
+
+#[test]
+fn cores_of_the_loads_are_those_of_the_common_window() {
+    // Windows of 3 s each, 2 s of which are common; a core is busy here and two there.
+    let busy = |index, started_ms, client_cpu_seconds| Report {
+        client_cpu_seconds,
+        ..load(index, started_ms, &[(10_000, 1)])
+    };
+    let merged = merge(&[busy(1, 1_000_000, 3.0), busy(2, 1_001_000, 6.0)]).expect("they overlap");
+    assert_eq!((merged.duration_s(), merged.client_cpu_seconds), (2.0, 6.0));
+    let figures = crate::page::figures::all();
+    let cores = figures.iter().find(|figure| figure.name == "cores kept busy by the load");
+    assert_eq!(cores.expect("a figure").text(&merged), "3.00");
 }
 
 #[test]
@@ -154,6 +170,10 @@ fn only_loads_on_the_same_network_are_joined() {
     assert!(refusal(|load| load.service = "kv".to_owned()).contains("ordered-log and kv"));
     assert!(refusal(|load| load.epochs = (1, 1)).contains("different epochs: 0 to 1 and 1 to 1"));
     assert!(refusal(|load| load.seed = 1).contains("have the same seed 1"));
+    let twice = refusal(|load| load.share = Some(Share { index: 1, of: 2 }));
+    assert!(twice.contains("load 1/2 on host-1 and the load 1/2 on host-2 are of one share"));
+    let divided = refusal(|load| load.share = Some(Share { index: 2, of: 3 }));
+    assert!(divided.contains("different divisions: shares of 2 and shares of 3"), "{divided}");
     let apart = refusal(|load| load.started_ms = 1_010_000);
     assert!(
         apart.contains("load 1/2 on host-1 ended 7 s before the load 2/2 on host-2"),
@@ -180,6 +200,25 @@ fn little_in_common_is_said() {
     assert!(warning.contains("only 49 % of their time in common"), "{warning}");
     assert!(loads.describe().contains("2.0 s in common of 4.0 s"), "{}", loads.describe());
     assert_eq!(loads.loads[1].cells()[..4], ["2/2", "host-2", "600", "590"]);
+}
+
+#[test]
+fn shares_that_are_not_here_are_said() {
+    let of_three = |index: u16| {
+        let mut report = load(index, 1_000_000, &[(10_000, 1)]);
+        let Measurement::Load(origin) = &mut report.measurement else { unreachable!() };
+        origin.share = Some(Share { index, of: 3 });
+        report
+    };
+    let warning = |reports: &[Report]| {
+        let merged = merge(reports).expect("they overlap");
+        let Measurement::Merged(loads) = merged.measurement else { panic!("it is of several") };
+        loads.warning()
+    };
+    let few = warning(&[of_three(1), of_three(3)]).expect("a part");
+    assert!(few.contains("1 of 3 shares of the load are not here"), "{few}");
+    assert!(!few.contains("in common"), "{few}");
+    assert_eq!(warning(&[of_three(1), of_three(2), of_three(3)]), None);
 }
 
 #[test]

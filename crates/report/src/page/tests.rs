@@ -60,7 +60,7 @@ pub(crate) fn report(scheme: &str) -> Report {
         refused: 0,
         dropped: 0,
         unanswered: 0,
-        warmup: Counts { done: 2_000, refused: 0, dropped: 0 },
+        warmup: Counts { done: 2_000, ..Counts::default() },
         validators: (0..4).map(|id| validator(id, seconds)).collect(),
         events: vec![killed_at(4.0)],
         timeline: (0..seconds).map(second).collect(),

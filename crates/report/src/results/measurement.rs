@@ -171,9 +171,29 @@ impl MergedLoads {
         )
     }
 
-    /// Warning where much was measured outside the common window; counts and latencies are of all.
+    /// Warning where shares are not here, or much was measured outside the common window; counts
+    /// and latencies are of all.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
+        let warnings: Vec<String> =
+            [self.shares_missing(), self.little_in_common()].into_iter().flatten().collect();
+        (!warnings.is_empty()).then(|| warnings.join("; and "))
+    }
+
+    fn shares_missing(&self) -> Option<String> {
+        let here: Vec<Share> = self.loads.iter().filter_map(|load| load.origin.share).collect();
+        let of = here.first()?.of;
+        let is_here = |index: u16| here.iter().any(|share| share.index == index);
+        let missing = (1..=of).filter(|&index| !is_here(index)).count();
+        (missing > 0).then(|| {
+            format!(
+                "{missing} of {of} shares of the load are not here: what they offered is in no \
+                 figure, and the committee may have carried it all the same"
+            )
+        })
+    }
+
+    fn little_in_common(&self) -> Option<String> {
         let common = self.window_ms as f64 / self.windows_ms.max(1) as f64;
         (common < Self::COMMON_MIN).then(|| {
             format!(

@@ -5,7 +5,7 @@ use crate::commands::part_files;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use quorate_lab::compare::{self, Comparison, ComparisonSpec, FailedJoin, Means};
-use quorate_lab::experiment::{JoinError, Parts, Shard, results};
+use quorate_lab::experiment::{JoinError, Shard, results};
 
 /// Name that the files of parts begin with.
 const WHOLE: &str = "compare.points";
@@ -38,8 +38,7 @@ impl Options {
         spec: &ComparisonSpec,
         means: &Means<'_>,
     ) -> Result<Comparison, Failure> {
-        let files = part_files::find(&self.join, WHOLE)?;
-        let parts = Parts::read(&files).map_err(Failure::usage)?;
+        let parts = part_files::read(&self.join, WHOLE)?;
         compare::join(spec, &parts, means).map_err(|error| match error {
             FailedJoin::Run(error) => fail(error),
             // Somebody still has to measure: no mistake in the command.

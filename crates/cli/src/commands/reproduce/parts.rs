@@ -4,9 +4,7 @@ use super::Options;
 use crate::failure::{CommandResult, Failure};
 use crate::{commands, output};
 use quorate_lab::experiment::results::{self, Writer};
-use quorate_lab::experiment::{
-    Experiment, Job, JoinError, Parts, Record, Runners, Shard, join, owners,
-};
+use quorate_lab::experiment::{Experiment, Job, JoinError, Record, Runners, Shard, join, owners};
 use std::path::Path;
 
 impl Options {
@@ -42,8 +40,7 @@ impl Options {
         runners: &Runners,
     ) -> Result<Vec<Record>, Failure> {
         let whole = self.whole(experiment);
-        let files = commands::part_files::find(&self.join, &whole)?;
-        let parts = Parts::read(&files).map_err(Failure::usage)?;
+        let parts = commands::part_files::read(&self.join, &whole)?;
         let records = join(&whole, jobs, runners, &parts).map_err(|error| match error {
             // Somebody still has to measure: no mistake in the command.
             missing @ JoinError::Missing { .. } => Failure::run(missing),

@@ -232,6 +232,23 @@ fn what_does_not_belong_together_is_refused() {
 }
 
 #[test]
+fn a_commit_that_may_be_of_two_programs_is_said() {
+    let doubt = |commit: &str, count: usize| {
+        let mut two = Two::new();
+        for record in two.parts.iter_mut().flatten() {
+            record.machine["commit"] = commit.into();
+        }
+        Parts::read(&two.files()[..count]).unwrap().doubt()
+    };
+    assert_eq!(doubt("c0ffee", 2), None);
+    for vague in ["c0ffee-dirty", "unknown"] {
+        let said = doubt(vague, 2).expect("a doubt");
+        assert!(said.contains(&format!("the commit is {vague} in ")), "{said}");
+        assert_eq!(doubt(vague, 1), None, "one part is of one program");
+    }
+}
+
+#[test]
 fn a_point_with_two_results_that_differ_is_refused() {
     let two = Two::new();
     let [a, b] = two.files();

@@ -43,7 +43,8 @@ fn latency_runs_from_the_scheduled_time() {
         recorder.record(ms * 1_000, OperationResult::Done { at, refused: ms == 2_000 });
     }
     recorder.record(2_100_000, OperationResult::NotTaken);
-    assert_eq!(recorder.counted, Counts { done: 100, refused: 1, dropped: 1 });
+    let expected = Counts { done: 100, refused: 1, dropped: 1, unanswered: 0 };
+    assert_eq!(recorder.counted, expected);
     let latency = recorder.latency();
     assert!((99.9..=100.1).contains(&latency.max), "{latency:?}");
     assert!((49.0..=51.0).contains(&latency.p50), "{latency:?}");
@@ -63,6 +64,22 @@ fn the_warm_up_is_counted_apart() {
     assert_eq!(recorder.latency(), LatencyMs::default());
     assert!((6.9..=7.1).contains(&recorder.lately().p50));
     assert_eq!(recorder.lately(), LatencyMs::default());
+}
+
+#[test]
+fn what_the_warm_up_waits_for_is_not_forgotten() {
+    let schedule = schedule();
+    let mut recorder = Recorder::new(schedule);
+    recorder.offer([1_000, 2_000, 3_000, 3_000_000].into_iter());
+    let done = OperationResult::Done { at: schedule.due(2_000), refused: false };
+    recorder.record(1_000, done);
+    recorder.record(2_000, OperationResult::NotTaken);
+    recorder.offer_no_more();
+    assert!(!recorder.is_settled());
+    let expected = Counts { done: 1, refused: 0, dropped: 1, unanswered: 1 };
+    assert_eq!(recorder.whole_warmup(), expected);
+    recorder.record(3_000, done);
+    assert_eq!(recorder.whole_warmup(), Counts { done: 2, unanswered: 0, ..expected });
 }
 
 #[test]
