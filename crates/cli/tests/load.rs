@@ -52,7 +52,7 @@ fn states(result: &Value) -> Vec<String> {
 /// minute.
 fn soon() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    (since + Duration::from_secs(60)).as_secs().to_string()
+    (since + Duration::from_secs(30)).as_secs().to_string()
 }
 
 #[test]
