@@ -29,6 +29,7 @@ mod template;
 
 pub(crate) use agreed::{HostCheck, UPGRADE};
 pub use agreed::{check_next_host, genesis_digest, read_committee_file};
+pub(crate) use doors::{access_of, is_reachable};
 
 /// Configuration of one validator, and what its committee file says of settings.
 /// [`NodeConfig::to_toml`] writes the former with a comment for every field.

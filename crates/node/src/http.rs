@@ -7,9 +7,9 @@
 
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::dashboard;
-use crate::http_access::{DoorUser, Users, guard};
+use crate::http_access::{Access, DoorUser, Users, guard};
 use crate::http_server::{self, DoorRules};
-use crate::http_tls::HttpTls;
+use crate::http_tls::{HttpTls, HttpTlsFiles};
 use crate::metrics::exposition;
 use crate::quotas::{AddressRates, RateLimit};
 pub use crate::shown::{NodeStatus, Queues, Shown, Summary};
@@ -50,12 +50,21 @@ impl StatusDoor {
     pub fn load(config: &NodeConfig) -> Result<Self, NodeError> {
         let files = config.tls_files().filter(|_| config.http_tls);
         let limit = RateLimit { per_second: config.http_requests_per_second };
+        Self::of(&config.http_access(), files, limit)
+    }
+
+    /// Reads the files of a status page, a validator's or an authority's.
+    pub(crate) fn of(
+        access: &Access,
+        tls: Option<HttpTlsFiles>,
+        limit: RateLimit,
+    ) -> Result<Self, NodeError> {
         let rules = DoorRules {
-            tls: files.map(HttpTls::load).transpose()?,
+            tls: tls.map(HttpTls::load).transpose()?,
             rates: AddressRates::new(limit),
             ..DoorRules::default()
         };
-        Ok(Self { users: config.http_access().load()?, rules })
+        Ok(Self { users: access.load()?, rules })
     }
 }
 
@@ -68,11 +77,18 @@ pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits, 
 
 /// All pages. With users, those that tell something of the network ask for a token.
 fn pages(users: Option<Arc<Users<DoorUser>>>) -> Router<Shown> {
-    let guarded = match users {
-        Some(users) => guarded_pages().route_layer(from_fn_with_state(users, guard)),
-        None => guarded_pages(),
-    };
-    guarded.merge(open_pages())
+    guarded(guarded_pages(), users).merge(open_pages())
+}
+
+/// The same pages, for whoever shows a token where there are users.
+pub(crate) fn guarded<S: Clone + Send + Sync + 'static>(
+    pages: Router<S>,
+    users: Option<Arc<Users<DoorUser>>>,
+) -> Router<S> {
+    match users {
+        Some(users) => pages.route_layer(from_fn_with_state(users, guard)),
+        None => pages,
+    }
 }
 
 /// Pages for those who may read.
@@ -84,8 +100,8 @@ fn guarded_pages() -> Router<Shown> {
 }
 
 /// Pages for everybody: whoever probes a validator (an orchestrator, a load balancer) can rarely
-/// hold a token, and learns no more than whether it runs and is of use. The dashboard's files are the
-/// same for everybody; what they show, they ask for at `/events`.
+/// hold a token, and learns no more than whether it runs and is of use. The dashboard's files are
+/// the same for everybody; what they show, they ask for at `/events`.
 fn open_pages() -> Router<Shown> {
     let probes = Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz));
     probes.merge(dashboard::files())

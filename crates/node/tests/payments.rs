@@ -316,10 +316,42 @@ fn an_authority_stops_when_it_is_told_to() {
     assert!(authority.wait(&shutdown).is_ok());
 }
 
+/// What an authority keeps of its payers is told to whoever shows its token.
+#[test]
+fn status_and_evidence_are_for_those_who_show_the_token() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut net = Net::start(PayScheme::Plain, 1);
+    net.stop_authority(0);
+    let token = net.testnet.configs[0][0].with_file_name("token");
+    std::fs::write(&token, "a-token-of-the-operator\n").expect("written");
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(&token, mode).expect("set");
+    let config = AuthorityConfig::load(&net.testnet.configs[0][0]).expect("a configuration");
+    let config = AuthorityConfig { http_token_file: Some(token), ..config };
+    let keys = config.load_keys(&mut |_| None).expect("keys");
+    let authority = Authority::start(&config, &keys).expect("starts");
+    let asked = |path, token: &str| {
+        let field = format!("Authorization: Bearer {token}\r\n");
+        let answer = get_with(authority.http_address(), path, &field);
+        answer.split(' ').nth(1).map(str::to_owned)
+    };
+    for path in ["/status", "/metrics", "/evidence"] {
+        assert_eq!(asked(path, "a-token-of-the-operator").as_deref(), Some("200"), "{path}");
+        assert_eq!(asked(path, "a-token-of-somebody").as_deref(), Some("401"), "{path}");
+        assert!(get(authority.http_address(), path).starts_with("HTTP/1.1 401"), "{path}");
+    }
+    assert!(get(authority.http_address(), "/healthz").starts_with("HTTP/1.1 200"));
+}
+
 fn get(address: std::net::SocketAddr, path: &str) -> String {
+    get_with(address, path, "")
+}
+
+/// The answer to a request with more fields in its head, each with its end of a line.
+fn get_with(address: std::net::SocketAddr, path: &str, fields: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: it\r\n{fields}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");

@@ -145,11 +145,12 @@ pub(super) fn is_json_rpc(config: &NodeConfig) -> bool {
 
 /// Returns `true` if other machines may reach what listens here; of an address that is none,
 /// listening says why.
-pub(super) fn is_reachable(address: &str) -> bool {
+pub(crate) fn is_reachable(address: &str) -> bool {
     address.parse::<SocketAddr>().is_ok_and(|address| !address.ip().is_loopback())
 }
 
-fn access_of(files: (&Option<PathBuf>, &Option<PathBuf>)) -> Option<Access> {
+/// Who is let in by these files, a token's and a list of users; `None` where there is neither.
+pub(crate) fn access_of(files: (&Option<PathBuf>, &Option<PathBuf>)) -> Option<Access> {
     match files {
         (_, Some(users)) => Some(Access::Users(users.clone())),
         (Some(token), None) => Some(Access::Token(token.clone())),

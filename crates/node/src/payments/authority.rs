@@ -25,9 +25,8 @@ use crate::clock::Clock;
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::descriptors::{Demand, Descriptors, limit};
 use crate::http::StatusDoor;
-use crate::http_server::DoorRules;
-use crate::http_tls::HttpTls;
 use crate::metrics::Metrics;
+use crate::quotas::RateLimit;
 use crate::shutdown::Shutdown;
 use crate::threads::Threads;
 use crate::transport::Limits;
@@ -164,11 +163,10 @@ impl Authority {
             (limits, metrics),
         );
         runtime.spawn(server.run(socket));
-        let tls = config.tls_files().map(HttpTls::load).transpose()?;
-        let rules = DoorRules { tls, ..DoorRules::default() };
-        let door = StatusDoor { users: None, rules };
+        let any = RateLimit::default();
+        let door = StatusDoor::of(&config.http_access(), config.tls_files(), any)?;
         reload_status(&runtime, &door)?;
-        runtime.spawn(status::serve(http, pages, door.rules));
+        runtime.spawn(status::serve(http, pages, door));
         let (authority, shard) = (origin.me, origin.shard);
         tracing::info!(%authority, shard, %address, http = %http_address, locks = next, "authority started");
         Ok(Self {

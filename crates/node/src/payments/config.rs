@@ -1,6 +1,7 @@
 //! Configuration of one shard of an authority: a TOML file beside its keys.
 
-use crate::config::LogSettings;
+use crate::config::{LogSettings, access_of, is_reachable};
+use crate::http_access::Access;
 use crate::http_tls::HttpTlsFiles;
 use quorate_payments::NetworkError;
 use quorate_payments::change::ChangeError;
@@ -32,8 +33,17 @@ pub struct AuthorityConfig {
     /// `address:port` to listen on for payers. Absent: the network file's address of this shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// `address:port` for status, metrics and evidence over HTTP, without authentication.
+    /// `address:port` for status, metrics and evidence over HTTP.
     pub http: String,
+    /// A file with one token: whoever asks there shows it. Read again on SIGHUP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_token_file: Option<PathBuf>,
+    /// A file of users, each with a token, as `quorate token add` writes it. Read again on SIGHUP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_tokens_file: Option<PathBuf>,
+    /// `true`: other machines may ask in clear, where the network encrypts by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub http_insecure: bool,
     /// Certificate chain in PEM, for HTTPS there; with `tls_key`. Read again on SIGHUP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_cert: Option<PathBuf>,
@@ -140,6 +150,14 @@ pub enum AuthorityConfigError {
         /// Path of the file.
         path: PathBuf,
     },
+    /// A status page that would be shown to other machines in clear, or has two lists of users.
+    #[error("{path}: {problem}", path = path.display())]
+    Door {
+        /// Path of the file.
+        path: PathBuf,
+        /// The rule that is broken, and what to do.
+        problem: String,
+    },
     /// A committee that orders something else.
     #[error(
         "{path}: this committee does not order the releases of payment network {network}: name one with \
@@ -176,7 +194,8 @@ impl AuthorityConfig {
         }
         let files = [&mut config.passphrase_file, &mut config.committee];
         let certificate = [&mut config.tls_cert, &mut config.tls_key];
-        for file in files.into_iter().chain(certificate).flatten() {
+        let tokens = [&mut config.http_token_file, &mut config.http_tokens_file];
+        for file in files.into_iter().chain(certificate).chain(tokens).flatten() {
             *file = folder.join(&*file);
         }
         config.check(path)?;
@@ -201,7 +220,30 @@ impl AuthorityConfig {
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             return Err(AuthorityConfigError::HalfTls { path: path.to_owned() });
         }
-        Ok(())
+        self.check_door()
+            .map_err(|problem| AuthorityConfigError::Door { path: path.into(), problem })
+    }
+
+    fn check_door(&self) -> Result<(), String> {
+        if self.http_token_file.is_some() && self.http_tokens_file.is_some() {
+            let both = "'http_token_file' and 'http_tokens_file' exclude one another: keep one";
+            return Err(both.to_owned());
+        }
+        if self.tls_cert.is_some() || self.http_insecure || !is_reachable(&self.http) {
+            return Ok(());
+        }
+        Err(format!(
+            "'http' = \"{}\" would carry status and tokens over a network in clear: set tls_cert and \
+             tls_key, listen on 127.0.0.1, or set http_insecure = true where the network encrypts by \
+             itself",
+            self.http
+        ))
+    }
+
+    /// Who may read status, metrics and evidence.
+    #[must_use]
+    pub fn http_access(&self) -> Access {
+        access_of((&self.http_token_file, &self.http_tokens_file)).unwrap_or(Access::Open)
     }
 
     /// Certificate of the status page, if it has one.
@@ -233,4 +275,50 @@ pub(super) fn read_toml<T: for<'de> Deserialize<'de>>(
         path: path.to_owned(),
         reason: error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn load(lines: &str) -> Result<AuthorityConfig, AuthorityConfigError> {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("shard-0.toml");
+        let files = "network = \"network.toml\"\nkey = \"key.toml\"\ndata_dir = \"data\"\n";
+        fs::write(&path, format!("{files}{lines}\n")).expect("written");
+        AuthorityConfig::load(&path)
+    }
+
+    #[test]
+    fn status_is_shown_to_no_other_machine_in_clear_unless_it_is_said() {
+        let certificate = "tls_cert = \"cert.pem\"\ntls_key = \"cert.key\"";
+        for (lines, is_taken) in [
+            ("http = \"127.0.0.1:1\"".to_owned(), true),
+            ("http = \"0.0.0.0:1\"".to_owned(), false),
+            ("http = \"[::]:1\"".to_owned(), false),
+            (format!("http = \"0.0.0.0:1\"\n{certificate}"), true),
+            ("http = \"0.0.0.0:1\"\nhttp_insecure = true".to_owned(), true),
+        ] {
+            match load(&lines) {
+                Ok(_) => assert!(is_taken, "{lines}"),
+                Err(AuthorityConfigError::Door { problem, .. }) => {
+                    assert!(!is_taken && problem.contains("in clear"), "{lines}: {problem}");
+                }
+                Err(other) => panic!("{lines}: {other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn its_readers_are_in_one_file() {
+        let at = |lines: &str| load(&format!("http = \"127.0.0.1:1\"\n{lines}"));
+        assert_eq!(at("").expect("taken").http_access(), Access::Open);
+        let token = at("http_token_file = \"token\"").expect("taken").http_access();
+        assert!(matches!(token, Access::Token(path) if path.is_absolute()));
+        let users = at("http_tokens_file = \"tokens.toml\"").expect("taken").http_access();
+        assert!(matches!(users, Access::Users(path) if path.is_absolute()));
+        let both = at("http_token_file = \"token\"\nhttp_tokens_file = \"tokens.toml\"");
+        assert!(matches!(both, Err(AuthorityConfigError::Door { .. })), "{both:?}");
+    }
 }

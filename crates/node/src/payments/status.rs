@@ -1,11 +1,12 @@
-//! Status pages of an authority: `/status`, `/metrics`, `/evidence` and `/healthz`, over plain
-//! HTTP.
+//! Status pages of an authority: `/status`, `/metrics` and `/evidence`, for whoever its
+//! configuration lets in, and `/healthz` for everybody.
 
 use super::evidence::Shown;
 use super::follower::{FollowerStatus, ReleaseStatus};
 use super::server::Payers;
 use crate::connections::Acceptor;
-use crate::http_server::{self, DoorRules};
+use crate::http::{StatusDoor, guarded};
+use crate::http_server;
 use crate::metrics::{Process, exposition};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -138,14 +139,13 @@ impl Pages {
 }
 
 /// Serves the pages, for ever.
-pub(super) async fn serve(acceptor: Acceptor, pages: Pages, rules: DoorRules) {
-    let router = Router::new()
+pub(super) async fn serve(acceptor: Acceptor, pages: Pages, door: StatusDoor) {
+    let telling = Router::new()
         .route("/status", get(|State(pages): State<Pages>| async move { Json(pages.status()) }))
         .route("/metrics", get(metrics))
-        .route("/evidence", get(evidence))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .with_state(pages);
-    http_server::serve(acceptor, router, rules).await;
+        .route("/evidence", get(evidence));
+    let all = guarded(telling, door.users).route("/healthz", get(|| async { "ok\n" }));
+    http_server::serve(acceptor, all.with_state(pages), door.rules).await;
 }
 
 async fn metrics(State(pages): State<Pages>, asked: HeaderMap) -> Response {

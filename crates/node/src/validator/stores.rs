@@ -38,6 +38,17 @@ fn check_notes(config: &NodeConfig) -> Result<(), NodeError> {
     Ok(())
 }
 
+/// ★ Tells whether the log of what the key signed is lost. It is noted before there is a log again:
+/// the next start must not take that for the lost one.
+fn note_loss(config: &NodeConfig, marker: &Marker, network: NetworkId) -> Result<bool, NodeError> {
+    let lost = !config.learner && marker.is_lost(network, &config.data_dir.join("log"))?;
+    if lost {
+        warn_of_lost_disk(marker, config);
+        marker.write(network, KeyStatus::Lost)?;
+    }
+    Ok(lost)
+}
+
 impl Stores {
     pub(super) fn open(
         config: &NodeConfig,
@@ -46,19 +57,14 @@ impl Stores {
     ) -> Result<Self, NodeError> {
         let network = owner.network;
         check_notes(config)?;
+        let marker = Marker::beside(&config.noted_key());
+        let lost = note_loss(config, &marker, network)?;
         // A learner promises nothing.
         let guard = match config.learner {
             true => None,
             false => Some(FileGuard::beside(&config.noted_key(), network, &owner.member)?),
         };
-        let marker = Marker::beside(&config.noted_key());
         let log = config.data_dir.join("log");
-        let lost = !config.learner && marker.is_lost(network, &log)?;
-        if lost {
-            warn_of_lost_disk(&marker, config);
-            // Before there is a log again: the next start must not take it for the lost one.
-            marker.write(network, KeyStatus::Lost)?;
-        }
         let room = Room::open(&config.data_dir, &config.room_config())?;
         let open = |folder: &Path| {
             let disk = match config.durability {

@@ -22,6 +22,10 @@ const CORES_PER_NETWORK_THREAD: usize = 4;
 /// It logs to standard error, and serves status, metrics and evidence of double spends over HTTP at
 /// the address in its configuration. It may be killed at any time: what it voted for is on disk.
 ///
+/// These pages are for every program of this machine, or for whoever shows the token in
+/// `http_token_file` or one of a user in `http_tokens_file`. On another address than the loopback
+/// interface's they take `tls_cert` and `tls_key`, or `http_insecure = true`.
+///
 /// Where its configuration names a `committee`, it follows the order in which that releases locked
 /// coins and changes the authorities; payments go on while the committee cannot be reached. When an
 /// epoch ends there, it reports what it locked, fetches what the others reported, and votes in the
