@@ -320,7 +320,7 @@ fn files_without_a_result_are_refused_by_name() {
     let old = file("old.json", "{\"committed_tps\": 1}");
     let said = refusal(&["report", &old]);
     assert!(said.contains("old.json holds a result of format 1"), "{said}");
-    assert!(said.contains("run the bench again"), "{said}");
+    assert!(said.contains("measure again"), "{said}");
     let said = refusal(&["report", &file("page.html", "<html></html>")]);
     assert!(said.contains("page.html") && said.contains("no result inside the page"), "{said}");
     let said = refusal(&["report", "/nowhere.json"]);
