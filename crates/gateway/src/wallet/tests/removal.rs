@@ -4,6 +4,7 @@ use super::network::{Lie, key};
 use super::{ANNE, BOB, Order, Place, TIMEOUT, free, pay};
 use crate::wallet::{PaymentService, Wallet};
 use quorate_crypto::mutants::{Mutant, assert_noticed};
+use quorate_types::ReplicaId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,11 +60,22 @@ fn on_this_thread(test: impl Future<Output = ()>) {
     runtime.expect("a runtime").block_on(test);
 }
 
+/// Folds Anne's book, and checks that no authority will be asked to remove the record of a coin that
+/// she has.
+fn fold_with_every_coin(place: &Place) {
+    let mut wallet = place.open(ANNE);
+    wallet.fold().expect("folded");
+    let authority = *place.network.committee().identity(ReplicaId(0)).expect("a member");
+    let removable = wallet.removable(authority).expect("read").expect("some");
+    assert!(removable.names.len() > 5, "{}", removable.names.len());
+    assert!(removable.names.iter().all(|name| !wallet.state.has_coin_of(name.tx)));
+}
+
 /// ★ The records that are left tell of every coin that is not spent.
 async fn what_is_left_has_every_coin() {
     let place = much_paid().await;
     let before = place.authorities.records(key(ANNE));
-    place.open(ANNE).fold().expect("folded");
+    fold_with_every_coin(&place);
     remove(&place).await;
     let after = place.authorities.records(key(ANNE));
     assert!(after.iter().zip(&before).all(|(after, before)| *after < before - 5), "{after:?}");
