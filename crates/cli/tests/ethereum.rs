@@ -17,7 +17,7 @@ use quorate_node::config::load_committee;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::{History, Outcome};
 use serde_json::{Value, json as value};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -298,7 +298,7 @@ fn json_rpc_goes_on_over_the_end_of_an_epoch() {
             socket.get_filter_changes(filter).await.expect("the filter is kept");
         let from = polled.iter().position(|hash| *hash == awaited[0]).expect("the block before");
         assert!(polled[from..].starts_with(&awaited), "{polled:?}, without {awaited:?}");
-        assert_eq!(polled.iter().collect::<HashSet<_>>().len(), polled.len(), "each once");
+        assert_eq!(polled.iter().collect::<BTreeSet<_>>().len(), polled.len(), "each once");
     });
 }
 

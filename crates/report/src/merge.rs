@@ -50,7 +50,7 @@ pub fn merge(reports: &[Report]) -> Result<Report, MergeError> {
     }
     let mut by_seed: Vec<&LoadOrigin> = loads.iter().map(|load| load.origin).collect();
     by_seed.sort_by_key(|origin| origin.seed);
-    for pair in by_seed.windows(2).filter(|pair| pair[0].seed == pair[1].seed) {
+    if let Some(pair) = by_seed.windows(2).find(|pair| pair[0].seed == pair[1].seed) {
         let (one, other) = (pair[0].name(), pair[1].name());
         return Err(MergeError::SameSeed { one, other, seed: pair[0].seed });
     }

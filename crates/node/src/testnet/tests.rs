@@ -88,7 +88,7 @@ fn volumes_hold_what_configurations_name() {
             panic!("{} is not sealed", config.key.display())
         };
         let id = committee.find(&sealed.open(&passphrase).unwrap().identity.public());
-        assert_eq!(id.map(|id| id.index()), (index < 4).then_some(index));
+        assert_eq!(id.map(ReplicaId::index), (index < 4).then_some(index));
         assert_eq!(config.listen.as_deref(), Some("0.0.0.0:7000"));
         assert_eq!(config.http, "0.0.0.0:9100");
         let named = config.passphrase_file.unwrap();

@@ -30,7 +30,7 @@ fn figures(runs: &[Run]) -> Table {
         }
     }
     table.set_header(header);
-    for figure in figures::of(runs.iter().map(|run| &run.report)) {
+    for figure in figures::of(&runs.iter().map(|run| &run.report)) {
         table.add_row(row(&figure, runs));
     }
     for column in table.column_iter_mut().skip(2) {

@@ -69,7 +69,7 @@ pub fn all() -> Vec<Figure> {
 }
 
 /// Those that any of these results has.
-pub(super) fn of<'a>(reports: impl Iterator<Item = &'a Report> + Clone) -> Vec<Figure> {
+pub(super) fn of<'a>(reports: &(impl Iterator<Item = &'a Report> + Clone)) -> Vec<Figure> {
     let mut figures = all();
     figures.retain(|figure| reports.clone().any(|report| (figure.value)(report).is_some()));
     figures

@@ -69,7 +69,7 @@ pub(super) fn figures(runs: &[Run]) -> Markup {
         ("", cells)
     };
     let rows: Vec<_> =
-        figures::of(runs.iter().map(|run| &run.report)).into_iter().map(row).collect();
+        figures::of(&runs.iter().map(|run| &run.report)).into_iter().map(row).collect();
     table("figures", &columns, &rows)
 }
 

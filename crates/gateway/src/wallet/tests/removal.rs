@@ -60,8 +60,8 @@ fn on_this_thread(test: impl Future<Output = ()>) {
     runtime.expect("a runtime").block_on(test);
 }
 
-/// Folds Anne's book, and checks that no authority will be asked to remove the record of a coin that
-/// she has.
+/// Folds Anne's book, and checks that no authority will be asked to remove the record of a coin
+/// that she has.
 fn fold_with_every_coin(place: &Place) {
     let mut wallet = place.open(ANNE);
     wallet.fold().expect("folded");
