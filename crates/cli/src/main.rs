@@ -47,7 +47,7 @@ enum Command {
     /// Run an experiment: measure its points, draw its figures beside the paper's
     Reproduce(commands::reproduce::Options),
     /// Write keys and configurations of a new committee
-    Testnet(commands::testnet::Options),
+    Testnet(Box<commands::testnet::Options>),
     /// Run one validator of a committee
     Run(commands::run::Options),
     /// Show the status of validators side by side, once or continually
