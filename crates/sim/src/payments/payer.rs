@@ -312,13 +312,13 @@ impl Wallet {
     pub(super) fn on_stored(&mut self, now: Time, tx: &Arc<Transaction>) {
         let id = tx.id(self.network.id());
         self.unstored.remove(&id);
-        // Answers to what it showed in an earlier life may have ended it meanwhile.
-        if !self.since.contains_key(&id) || self.book.certified.contains_key(&id) {
-            return;
-        }
-        self.book.stored.insert(id, Arc::clone(tx));
-        if let Source::Issue { serial } = tx.source {
-            self.book.serial = self.book.serial.max(serial);
+        // Answers to what it showed in an earlier life, or the records of that, may have ended it
+        // meanwhile. Its machine finishes what it began all the same.
+        if self.since.contains_key(&id) && !self.book.certified.contains_key(&id) {
+            self.book.stored.insert(id, Arc::clone(tx));
+            if let Source::Issue { serial } = tx.source {
+                self.book.serial = self.book.serial.max(serial);
+            }
         }
         self.machine.handle(now, PayerEvent::Stored(id));
     }
