@@ -1,6 +1,6 @@
 //! `quorate token`: users of a validator's status page and of JSON-RPC.
 
-use crate::commands::token_file::{add, load, new_token, remove, show};
+use crate::commands::token_file::{add, load, new_token, rate, remove, show};
 use crate::failure::CommandResult;
 use crate::output;
 use clap::{Args, Subcommand};
@@ -95,10 +95,6 @@ fn list(users: &[DoorUser], as_json: bool) {
         return;
     }
     for DoorUser { name, rights, requests_per_second, .. } in users {
-        let rate = match requests_per_second {
-            0 => String::new(),
-            rate => format!("\t{rate} a second"),
-        };
-        output::line(&format!("{name}\t{rights}{rate}"));
+        output::line(&format!("{name}\t{rights}{}", rate(*requests_per_second)));
     }
 }

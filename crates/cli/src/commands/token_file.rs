@@ -26,6 +26,14 @@ pub(super) fn show(token: &str, as_json: bool) {
     }
 }
 
+/// The most requests a second of a user, as a column of its own; empty for any number.
+pub(super) fn rate(requests_per_second: u64) -> String {
+    match requests_per_second {
+        0 => String::new(),
+        rate => format!("\t{rate} a second"),
+    }
+}
+
 /// Reads the users of a file.
 pub(super) fn load<U: UserEntry>(path: &Path) -> Result<Vec<U>, Failure> {
     TokensFile::load(path).map(|file| file.tokens).map_err(Failure::usage)

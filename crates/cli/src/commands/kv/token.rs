@@ -1,6 +1,6 @@
 //! `quorate kv token`: users of a gateway.
 
-use crate::commands::token_file::{add, load, new_token, remove, show};
+use crate::commands::token_file::{add, load, new_token, rate, remove, show};
 use crate::failure::CommandResult;
 use crate::output;
 use clap::Subcommand;
@@ -71,11 +71,19 @@ impl Token {
 
 fn list(users: &[User], as_json: bool) {
     if as_json {
-        let line = |user: &User| json!({ "name": user.name, "rights": user.rights, "prefix": user.prefix });
+        let line = |user: &User| {
+            let User { name, rights, prefix, requests_per_second, .. } = user;
+            json!({
+                "name": name,
+                "rights": rights,
+                "prefix": prefix,
+                "requests_per_second": requests_per_second,
+            })
+        };
         output::json(&json!({ "tokens": users.iter().map(line).collect::<Vec<_>>() }));
         return;
     }
-    for User { name, rights, prefix, .. } in users {
-        output::line(&format!("{name}\t{rights}\t{prefix}"));
+    for User { name, rights, prefix, requests_per_second, .. } in users {
+        output::line(&format!("{name}\t{rights}\t{prefix}{}", rate(*requests_per_second)));
     }
 }
