@@ -187,7 +187,7 @@ fn bad_input_is_said_in_words() {
     assert!(refusal(&["--share", "3/2"]).contains("write I/N"));
     assert!(refusal(&["--start-at", "tomorrow"]).contains("2026-01-31T12:00:00Z"));
     assert!(refusal(&["--start-at", &format!("{}000", soon())]).contains("not milliseconds"));
-    assert!(refusal(&["--status", "https://host:1"]).contains("HOST:PORT"));
+    assert!(refusal(&["--status", "ftp://host:1"]).contains("HOST:PORT"));
 
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("net");

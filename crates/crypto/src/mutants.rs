@@ -257,6 +257,10 @@ pub enum Mutant {
     AvailableByNumber,
     /// The host signs with a key whose promises were lost with its disk.
     SignAfterLoss,
+    /// Notes of what a key signed are left behind when another folder is named for them.
+    LeaveNotesBehind,
+    /// That a log is lost is not noted before there is another.
+    LossUnnoted,
     /// Storage: a log that lacks what had been committed to it is signed with all the same.
     SignAfterSetBack,
     /// A member whose key signs no more goes on numbering bodies.

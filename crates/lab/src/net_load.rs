@@ -20,6 +20,7 @@ pub use error::NetLoadError;
 
 use crate::ServiceKind;
 use crate::bench::Progress;
+use crate::http::Door;
 use crate::load::measure::{Recorder, Schedule};
 use crate::load::sessions;
 use crate::load::{Content, Load, LoadConfig, Payload};
@@ -54,8 +55,8 @@ pub struct NetLoad {
     pub accounts: usize,
     /// Account that pays for the senders, with the EVM ledger.
     pub funds: Option<Funds>,
-    /// Addresses of validators' status; none to look at no validator.
-    pub status: Vec<String>,
+    /// Doors of validators' status; none to look at no validator.
+    pub status: Vec<Door>,
     /// Moment of the first operation; `None` for as soon as the sessions are open.
     pub start_at: Option<SystemTime>,
 }

@@ -1,6 +1,6 @@
 //! Asking validators how they are.
 
-use crate::http::Door;
+use crate::http::{Connection, Door};
 use quorate_types::Versions;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -165,12 +165,11 @@ const BYTES_SENT: &str = "quorate_bytes_sent_total{";
 /// # Errors
 /// When it does not answer in time, or not with a status.
 pub fn ask(door: impl Into<Door>, timeout: Duration) -> io::Result<ValidatorStatus> {
-    let door = door.into();
+    let mut connection = Connection::to(&door.into(), timeout)?;
     let asked = Instant::now();
-    let body = door.get("/status", timeout)?;
-    let mut status: ValidatorStatus = serde_json::from_str(&body)?;
+    let mut status: ValidatorStatus = serde_json::from_str(&connection.get("/status")?)?;
     status.at = Some(asked + asked.elapsed() / 2);
-    status.bytes_sent = sum_of(BYTES_SENT, &door.get("/metrics", timeout)?);
+    status.bytes_sent = sum_of(BYTES_SENT, &connection.get("/metrics")?);
     Ok(status)
 }
 

@@ -219,6 +219,18 @@ impl Client {
         self.current.load().ups.iter().map(count).min().unwrap_or(0)
     }
 
+    /// Returns `true` if the members that each session reaches are a quorum, by weight.
+    #[must_use]
+    pub fn reaches_quorum(&self) -> bool {
+        let current = self.current.load();
+        let committee = current.history.committee();
+        let weight = |ups: &Vec<Arc<AtomicBool>>| {
+            let reached = committee.members().zip(ups).filter(|(_, up)| up.load(Ordering::Relaxed));
+            reached.map(|(id, _)| committee.weight(id)).sum::<u64>()
+        };
+        current.ups.iter().all(|ups| weight(ups) >= committee.quorum())
+    }
+
     /// Blocks until every session reaches `members` members; `false` when that takes longer than
     /// `timeout`.
     #[must_use]

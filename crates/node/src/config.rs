@@ -451,6 +451,13 @@ impl NodeConfig {
 
     /// Makes relative paths start from `folder`.
     fn resolve(&mut self, folder: &Path) {
+        for relative in self.paths_mut() {
+            *relative = folder.join(&*relative);
+        }
+    }
+
+    /// Every file and folder that this validator is told of in its own file.
+    pub fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let paths = [&mut self.committee, &mut self.key, &mut self.data_dir];
         let optional = [
             &mut self.key_notes,
@@ -464,9 +471,7 @@ impl NodeConfig {
             &mut self.clients_file,
             &mut self.genesis,
         ];
-        for relative in paths.into_iter().chain(optional.into_iter().flatten()) {
-            *relative = folder.join(&*relative);
-        }
+        paths.into_iter().chain(optional.into_iter().flatten())
     }
 
     /// Checks every range; `path` is for the message.

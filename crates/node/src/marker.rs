@@ -5,7 +5,7 @@
 //! file does, as long as it is kept with the key and not with the data. Whoever restores a key from
 //! a copy made before its first start has to set `follow_only` by hand.
 
-use crate::{NodeError, durable};
+use crate::{NodeError, durable, guard};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_storage::Journal;
 use quorate_types::NetworkId;
@@ -23,6 +23,20 @@ pub(crate) enum KeyStatus {
 
 /// Extension of a marker's name.
 pub(crate) const EXTENSION: &str = "used";
+
+/// ★ Refuses a folder for notes in which those that the key has already are missing: its log, were
+/// it lost or an old one, would be taken for a first. `noted` is the path that the key would have
+/// in that folder.
+pub(crate) fn check_notes(key: &Path, noted: &Path) -> Result<(), NodeError> {
+    for extension in [EXTENSION, guard::EXTENSION] {
+        let (beside, noted) = (key.with_extension(extension), noted.with_extension(extension));
+        let is_left = beside.exists() && !noted.exists();
+        if is_left && !mutants::active(Mutant::LeaveNotesBehind) {
+            return Err(NodeError::NotesElsewhere { beside, noted });
+        }
+    }
+    Ok(())
+}
 
 /// File beside a key that says on which network the key was used.
 #[derive(Debug)]

@@ -51,6 +51,7 @@ pub use filled::SpentFill;
 pub use follower::ReleaseStatus;
 pub use following::{FollowError, Followed, NetworkFollower, follow_network, look_for_changes};
 pub use locks::{Locks, recover};
+pub use mark::Start;
 pub use network_files::{NetworkChain, read_network, read_network_before, read_network_file};
 pub use releases::ReleaseFeed;
 pub use run::run_authority;

@@ -2,7 +2,8 @@
 
 use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_node::payments::{
-    Authority, AuthorityConfig, PayClient, PayTestnet, PayTestnetPlan, ReleaseFeed, read_network,
+    Authority, AuthorityConfig, PayClient, PayTestnet, PayTestnetPlan, ReleaseFeed, Start,
+    read_network,
 };
 use quorate_node::ports::free_ports;
 use quorate_node::{NodeError, Shutdown};
@@ -55,7 +56,7 @@ impl Net {
         for (shard, path) in self.testnet.configs[index].iter().enumerate() {
             let config = AuthorityConfig::load(path).expect("a configuration");
             let keys = config.load_keys(&mut |_| None)?;
-            self.authorities[index][shard] = Some(Authority::start(&config, &keys)?);
+            self.authorities[index][shard] = Some(Authority::start(&config, &keys, Start::Again)?);
         }
         Ok(())
     }
@@ -291,13 +292,13 @@ fn an_authority_without_mark_and_locks_starts_on_its_operators_word_alone() {
     }
     let config = AuthorityConfig::load(path).expect("a configuration");
     let keys = config.load_keys(&mut |_| None).expect("keys");
-    let refused = Authority::start(&config, &keys).err();
+    let refused = Authority::start(&config, &keys, Start::Again).err();
     assert!(matches!(refused, Some(NodeError::NeverStarted { .. })), "{refused:?}");
     assert!(!folder.join("data-0").exists(), "and nothing was begun");
-    drop(Authority::start_first(&config, &keys).expect("starts"));
-    let again = Authority::start_first(&config, &keys).err();
+    drop(Authority::start(&config, &keys, Start::First).expect("starts"));
+    let again = Authority::start(&config, &keys, Start::First).err();
     assert!(matches!(again, Some(NodeError::StartedBefore { .. })), "{again:?}");
-    drop(Authority::start(&config, &keys).expect("starts again"));
+    drop(Authority::start(&config, &keys, Start::Again).expect("starts again"));
 }
 
 /// The files of a folder, with what is in them.
@@ -329,7 +330,7 @@ fn status_and_evidence_are_for_those_who_show_the_token() {
     let config = AuthorityConfig::load(&net.testnet.configs[0][0]).expect("a configuration");
     let config = AuthorityConfig { http_token_file: Some(token), ..config };
     let keys = config.load_keys(&mut |_| None).expect("keys");
-    let authority = Authority::start(&config, &keys).expect("starts");
+    let authority = Authority::start(&config, &keys, Start::Again).expect("starts");
     let asked = |path, token: &str| {
         let field = format!("Authorization: Bearer {token}\r\n");
         let answer = get_with(authority.http_address(), path, &field);

@@ -9,8 +9,8 @@ use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_node::NodeError;
 use quorate_node::payments::{
     Authority, AuthorityConfig, Followed, NetworkFollower, PayClient, PayEpochError, PayTestnet,
-    PayTestnetPlan, begin, change_beside, close, follow_network, look_for_changes, read_network,
-    write_change,
+    PayTestnetPlan, Start, begin, change_beside, close, follow_network, look_for_changes,
+    read_network, write_change,
 };
 use quorate_node::ports::free_ports;
 use quorate_payments::change::Change;
@@ -63,7 +63,7 @@ impl Net {
     fn start(&mut self, authorities: &[usize]) -> Result<(), NodeError> {
         for one in authorities {
             let config = self.config(*one);
-            self.running.push(Authority::start(&config, &keys(&config.key))?);
+            self.running.push(Authority::start(&config, &keys(&config.key), Start::Again)?);
         }
         Ok(())
     }
@@ -188,7 +188,8 @@ fn whoever_asks_is_led_to_the_next_epoch() {
     let closed: Vec<Authority> = [1, 2, 3]
         .map(|one| net.config(one))
         .map(|config| {
-            Authority::start(&config, &keys(&config.key)).expect("it is in epoch 1 still")
+            Authority::start(&config, &keys(&config.key), Start::Again)
+                .expect("it is in epoch 1 still")
         })
         .into();
     assert_eq!(follow(WAIT), Epoch(1), "a quorum knows of no change");

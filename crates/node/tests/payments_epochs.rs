@@ -10,7 +10,7 @@ use quorate_engine::Settings;
 use quorate_ledger::payments::ReleaseService;
 use quorate_node::payments::{
     Authority, AuthorityConfig, PayClient, PayFeed, PayTestnet, PayTestnetPlan, PreparedOrder,
-    ReleaseCommittee, read_network, read_network_file, run_authority,
+    ReleaseCommittee, Start, read_network, read_network_file, run_authority,
 };
 use quorate_node::ports::free_ports;
 use quorate_node::transport::Limits;
@@ -97,7 +97,7 @@ impl Net {
         let stop = shutdown.clone();
         let thread = std::thread::spawn(move || {
             let tell = |authority: &Authority| begun.send((index, authority.epoch())).unwrap();
-            run_authority(&config, &keys, Authority::start, &stop, tell)
+            run_authority(&config, &keys, Start::Again, &stop, tell)
         });
         self.running.insert(index, Running { shutdown, thread });
     }

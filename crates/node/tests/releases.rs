@@ -9,7 +9,7 @@ use quorate_engine::{ProtocolKind, Settings};
 use quorate_ledger::payments::ReleaseService;
 use quorate_node::payments::{
     Authority, AuthorityConfig, PayClient, PayFeed, PayTestnet, PayTestnetPlan, PreparedOrder,
-    ReleaseCommittee, read_network,
+    ReleaseCommittee, Start, read_network,
 };
 use quorate_node::ports::free_ports;
 use quorate_node::transport::Limits;
@@ -71,7 +71,7 @@ impl Net {
     fn start_authority(&mut self, index: usize) {
         let config = AuthorityConfig::load(&self.testnet.configs[index][0]).unwrap();
         let keys = config.load_keys(&mut |_| None).unwrap();
-        self.authorities[index] = Some(Authority::start(&config, &keys).unwrap());
+        self.authorities[index] = Some(Authority::start(&config, &keys, Start::Again).unwrap());
     }
 
     fn stop_authority(&mut self, index: usize) {

@@ -6,8 +6,8 @@ use crate::passphrase;
 use clap::Args;
 use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_node::config::load_committee;
-use quorate_node::durable;
 use quorate_node::epochs::{self, read_history};
+use quorate_node::{Layout, durable};
 use quorate_types::{Committee, History};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,8 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn path(&self) -> PathBuf {
-        self.committee.clone().unwrap_or_else(|| self.net.join("committee.toml"))
+        let in_folder = || self.net.join(Layout::of(&self.net).shared("committee.toml"));
+        self.committee.clone().unwrap_or_else(in_folder)
     }
 
     /// A testnet's folder, unless a committee file was named ([`Place::is_file`]).

@@ -3,17 +3,18 @@
 use super::client_files::{ClientFiles, RENEW};
 use super::load_options::LoadOptions;
 use super::report_options::ReportOptions;
-use super::status::configs_in;
+use super::status::{Keys, members_in};
 use crate::failure::{Code, CommandResult, Failure};
 use crate::signals;
 use clap::Args;
 use quorate_crypto::IdentitySecret;
 use quorate_lab::bench::Progress;
+use quorate_lab::http::Door;
 use quorate_lab::load::LoadConfig;
 use quorate_lab::net_load::{Finished, Funds, NetLoad, NetLoadError};
 use quorate_lab::{Genesis, ServiceKind};
+use quorate_node::ClientPolicy;
 use quorate_node::config::{genesis_digest, read_committee_file};
-use quorate_node::{ClientPolicy, NodeConfig};
 use quorate_report::Report;
 use quorate_report::results::Share;
 use quorate_report::text::{moment_of, thousands};
@@ -84,10 +85,12 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", requires = "genesis")]
     funds: Option<PathBuf>,
     /// Addresses of the validators' status, for what only validators know: committed rate, CPU,
-    /// memory: one for each member of the committee, in their order;
-    /// by default those of the validators in --net, if it has those of all members
-    #[arg(long, value_name = "URL,...", value_delimiter = ',', value_parser = parse_status)]
+    /// memory: one for each member of the committee, in their order; by default those of the
+    /// validators in --net, if it has those of all members
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', value_parser = parse_status)]
     status: Vec<String>,
+    #[command(flatten)]
+    keys: Keys,
     #[command(flatten)]
     output: ReportOptions,
 }
@@ -102,15 +105,16 @@ fn parse_rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The host and port of a status' address.
+/// The address of a status page, as [`Keys::doors_at`] takes it.
 fn parse_status(text: &str) -> Result<String, String> {
-    let bare = text.strip_prefix("http://").unwrap_or(text);
-    let bare = bare.trim_end_matches('/').trim_end_matches("/status");
-    let is_address = bare.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    if bare.contains("://") || !is_address {
-        return Err("an address is HOST:PORT, or http://HOST:PORT/status".to_owned());
+    let address = text.trim_end_matches('/').trim_end_matches("/status");
+    let bare = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"));
+    let has_port = |(_, port): (&str, &str)| port.parse::<u16>().is_ok();
+    let is_address = bare.unwrap_or(address).rsplit_once(':').is_some_and(has_port);
+    if !is_address || bare.unwrap_or(address).contains("://") {
+        return Err("an address is HOST:PORT, or https://HOST:PORT".to_owned());
     }
-    Ok(bare.to_owned())
+    Ok(address.to_owned())
 }
 
 /// Moment at which several loads begin.
@@ -234,26 +238,21 @@ impl Options {
         Ok(Some(funds))
     }
 
-    /// Addresses of the members' status: those that were named, or those of a testnet's folder if
-    /// it has all of them. Sums over a part of the committee would pass for those of the whole.
-    fn status(&self, members: usize) -> Result<Vec<String>, Failure> {
+    /// Doors of the members' status: those that were named, or those of a testnet's folder if it
+    /// has all of them. Sums over a part of the committee would pass for those of the whole.
+    fn status(&self, members: usize) -> Result<Vec<Door>, Failure> {
         if !self.status.is_empty() {
             return self.named_status(members);
         }
         if self.files.place.is_file() {
             return Ok(Vec::new());
         }
-        let paths = configs_in(self.files.place.folder()).unwrap_or_default();
-        let configs = paths.iter().map(|path| NodeConfig::load(path));
-        let configs: Vec<NodeConfig> = configs.collect::<Result<_, _>>().map_err(Failure::usage)?;
-        // A learner executes what members decide, and is none of them.
-        let of_members = configs.into_iter().filter(|config| !config.learner);
-        let all: Vec<String> = of_members.map(|config| config.http).collect();
-        Ok(if all.len() == members { all } else { Vec::new() })
+        let configs = members_in(self.files.place.folder()).unwrap_or_default();
+        if configs.len() == members { self.keys.doors_of(&configs) } else { Ok(Vec::new()) }
     }
 
-    /// The addresses that were named, if they are as many as the members.
-    fn named_status(&self, members: usize) -> Result<Vec<String>, Failure> {
+    /// The doors that were named, if they are as many as the members.
+    fn named_status(&self, members: usize) -> Result<Vec<Door>, Failure> {
         let named = self.status.len();
         if named != members {
             return Err(Failure::usage(format!(
@@ -261,7 +260,7 @@ impl Options {
                  one for each, in their order, or none"
             )));
         }
-        Ok(self.status.clone())
+        self.keys.doors_at(&self.status)
     }
 }
 

@@ -14,6 +14,7 @@ use comfy_table::{CellAlignment, Table};
 use probe::Probe;
 use quorate_lab::http::Door;
 use quorate_lab::status::{SyncProgress, ValidatorStatus, Witnesses, ask_all};
+use quorate_node::Layout;
 use quorate_report::text::thousands;
 use serde_json::{Value, json};
 use std::fmt;
@@ -160,27 +161,34 @@ fn wait(due: Instant, interrupted: &AtomicBool) -> bool {
 /// The configurations of a testnet: the members' in their order, then the learners'; or those of
 /// the validators beside a payment network's authorities.
 pub(crate) fn configs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    // Beside the key, or in a folder that a container mounts.
-    let config = |folder: &str| {
-        let mounted = directory.join(folder).join("config/config.toml");
-        if mounted.exists() { mounted } else { directory.join(folder).join("config.toml") }
-    };
-    let all = |name: fn(usize) -> String| {
-        (0..).map(move |index| config(&name(index))).take_while(|path| path.exists())
-    };
-    let members = all(|index| format!("validator-{index}"));
-    let beside = all(|index| format!("authority-{index}/validator"));
-    let learners = all(|index| format!("learner-{index}"));
-    let configs: Vec<PathBuf> = members.chain(beside).chain(learners).collect();
+    let mut configs = members_in(directory)?;
+    configs.extend(all_in(directory, Layout::of(directory), |_, index| Layout::learner(index)));
+    Ok(configs)
+}
+
+/// The configurations of a testnet's members, in their order.
+pub(crate) fn members_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let layout = Layout::of(directory);
+    let configs: Vec<PathBuf> = all_in(directory, layout, Layout::member).collect();
     if configs.is_empty() {
         return Err(Failure::usage(format!(
             "{} is not a testnet: there is no {}; name a folder that `quorate testnet` wrote, \
              or use --config or --http",
             directory.display(),
-            config("validator-0").display()
+            directory.join(layout.member(0)).join(layout.config()).display()
         )));
     }
     Ok(configs)
+}
+
+/// The configurations in these folders, as far as there are such.
+fn all_in(
+    directory: &Path,
+    layout: Layout,
+    folder: fn(Layout, usize) -> PathBuf,
+) -> impl Iterator<Item = PathBuf> {
+    let config = move |index| directory.join(folder(layout, index)).join(layout.config());
+    (0..).map(config).take_while(|path| path.exists())
 }
 
 /// All validators at one time.
@@ -199,14 +207,20 @@ impl Look {
     fn verdict(&self) -> CommandResult {
         let any =
             |bad: fn(&Standing) -> bool| self.entries.iter().any(|entry| bad(&entry.standing));
+        let is_out = self.entries.iter().filter_map(|entry| entry.status.as_ref()).any(is_out);
         if any(|standing| *standing == Standing::Differs) {
             Err(Failure::Reported(Code::Safety))
-        } else if any(|standing| matches!(standing, Standing::Silent(_))) {
+        } else if is_out || any(|standing| matches!(standing, Standing::Silent(_))) {
             Err(Failure::Reported(Code::Run))
         } else {
             Ok(())
         }
     }
+}
+
+/// Returns `true` for a validator that says itself that its state is another than was certified.
+fn is_out(status: &ValidatorStatus) -> bool {
+    status.diverged.is_some()
 }
 
 /// One line of the table.
@@ -269,7 +283,8 @@ impl Entry {
         json!({
             "address": self.address,
             "answers": self.status.is_some(),
-            "agrees": !matches!(self.standing, Standing::Differs | Standing::Silent(_)),
+            "agrees": !matches!(self.standing, Standing::Differs | Standing::Silent(_))
+                && !self.status.as_ref().is_some_and(is_out),
             "standing": self.standing.to_string(),
             "status": self.status,
         })

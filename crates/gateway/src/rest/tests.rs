@@ -1,6 +1,8 @@
 use super::failure::Failure;
 use super::parameters::{Parameters, key};
-use super::{Gateway, GatewayConfig, OPENAPI, RestLimits, guarded_routes, open_routes, router};
+use super::{
+    Gateway, GatewayConfig, OPENAPI, RestLimits, User, guarded_routes, open_routes, router,
+};
 use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -8,10 +10,11 @@ use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use quorate_crypto::{KeyCache, KeyFile, SchemeKind};
-use quorate_node::http_access::Token;
+use quorate_node::http_access::Users;
 use quorate_types::{AgreedSettings, Committee, CommitteeFile, Epoch, History, Member, ReplicaId};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -50,8 +53,14 @@ fn pages(token: Option<&str>, limits: RestLimits) -> Router {
         call_timeout: Duration::from_millis(20),
         ..Connection::config(Arc::new(committee()), ReplicaId(0), check_answer)
     });
-    let users = token.map(|text| Arc::new(Token::new(text).expect("a token").into()));
+    let users = token.map(|text| Arc::new(owner_of(text)));
     router(KvClient::new(connection.expect("a connection")), users, limits)
+}
+
+fn owner_of(token: &str) -> Users<User> {
+    let file = tempfile::NamedTempFile::new().expect("a file, readable by its owner");
+    fs::write(file.path(), token).expect("written");
+    Users::load_token(file.path()).expect("a token")
 }
 
 fn request(method: Method, address: &str, body: impl Into<Body>) -> Request<Body> {

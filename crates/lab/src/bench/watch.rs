@@ -6,7 +6,7 @@
 //! asking is a few tenths of a per cent of a core for a committee of four; large committees are
 //! asked less often, so that it stays small.
 
-use crate::http::Connection;
+use crate::http::{Connection, Door};
 use crate::status::ValidatorStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,16 +47,15 @@ pub(crate) struct Tracks {
 }
 
 impl Watch {
-    /// Begins to ask the validators at these addresses, from `start` on.
-    pub(crate) fn start(addresses: &[String], start: Instant) -> Self {
-        let interval_ms =
-            STATUS_INTERVAL_MS * (addresses.len() as u64).div_ceil(MEMBERS_OFTEN).max(1);
+    /// Begins to ask the validators behind these doors, from `start` on.
+    pub(crate) fn start<D: Clone + Into<Door>>(doors: &[D], start: Instant) -> Self {
+        let interval_ms = STATUS_INTERVAL_MS * (doors.len() as u64).div_ceil(MEMBERS_OFTEN).max(1);
         let stop = Arc::new(AtomicBool::new(false));
-        let watch_one = |address: &String| {
-            let (address, stop) = (address.clone(), Arc::clone(&stop));
-            thread::spawn(move || watch(&address, start, interval_ms, &stop))
+        let watch_one = |door: &D| {
+            let (door, stop) = (door.clone().into(), Arc::clone(&stop));
+            thread::spawn(move || watch(&door, start, interval_ms, &stop))
         };
-        let threads = addresses.iter().map(watch_one).collect();
+        let threads = doors.iter().map(watch_one).collect();
         Self { interval_ms, stop, threads }
     }
 
@@ -75,12 +74,12 @@ impl Drop for Watch {
     }
 }
 
-fn watch(address: &str, start: Instant, interval_ms: u64, stop: &AtomicBool) -> Vec<(f64, u64)> {
+fn watch(door: &Door, start: Instant, interval_ms: u64, stop: &AtomicBool) -> Vec<(f64, u64)> {
     let interval = Duration::from_millis(interval_ms);
     let (mut seen, mut connection, mut next) = (Vec::new(), None, start);
     while !stop.load(Ordering::Relaxed) {
         thread::sleep(next.saturating_duration_since(Instant::now()));
-        if let Some((at, operations)) = ask(&mut connection, address) {
+        if let Some((at, operations)) = ask(&mut connection, door) {
             seen.push((at.saturating_duration_since(start).as_secs_f64(), operations));
         }
         // Those missed while an answer was waited for are not made up for.
@@ -93,9 +92,9 @@ fn watch(address: &str, start: Instant, interval_ms: u64, stop: &AtomicBool) -> 
 }
 
 /// Operations executed, and when it was so: half way between the question and the answer.
-fn ask(connection: &mut Option<Connection>, address: &str) -> Option<(Instant, u64)> {
+fn ask(connection: &mut Option<Connection>, door: &Door) -> Option<(Instant, u64)> {
     if connection.is_none() {
-        *connection = Connection::open(address, TIMEOUT).ok();
+        *connection = Connection::to(door, TIMEOUT).ok();
     }
     let asked = Instant::now();
     let answer = connection.as_mut()?.get("/status").ok();

@@ -7,8 +7,8 @@ use quorate_engine::{ClientConfig, reject_answers};
 use quorate_ledger::evm::{ProofOf, verify_account};
 use quorate_node::Client;
 use quorate_node::testnet::system_random;
+use quorate_types::Header;
 use quorate_types::service::Proven;
-use quorate_types::{Committee, Header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,21 +42,17 @@ impl Clients {
         let client = Client::connect(&config);
         let client = client.map_err(|error| NetLoadError::Client(error.to_string()))?;
         let clients = Self { client: Arc::new(client) };
-        clients.wait_connected(of.history.committee(), interrupted)?;
+        clients.wait_connected(interrupted)?;
         Ok(clients)
     }
 
-    fn wait_connected(
-        &self,
-        committee: &Committee,
-        interrupted: &AtomicBool,
-    ) -> Result<(), NetLoadError> {
-        let (begun, needed) = (Instant::now(), quorum_members(committee));
+    fn wait_connected(&self, interrupted: &AtomicBool) -> Result<(), NetLoadError> {
+        let begun = Instant::now();
         loop {
             self.check()?;
             let (reached, members) = (self.client.members_connected(), self.members());
             let waited = begun.elapsed();
-            if reached >= members || reached >= needed && waited >= ALL {
+            if reached >= members || self.client.reaches_quorum() && waited >= ALL {
                 return Ok(());
             }
             if interrupted.load(Ordering::Relaxed) {
@@ -64,7 +60,7 @@ impl Clients {
             }
             if waited >= QUORUM {
                 let seconds = QUORUM.as_secs();
-                return Err(NetLoadError::NotConnected { seconds, reached, members, needed });
+                return Err(NetLoadError::NotConnected { seconds, reached, members });
             }
             std::thread::sleep(GLANCE);
         }
@@ -84,18 +80,6 @@ impl Clients {
             None => Ok(()),
         }
     }
-}
-
-/// Fewest members that are a quorum.
-fn quorum_members(committee: &Committee) -> usize {
-    let mut weights: Vec<u64> = committee.members().map(|id| committee.weight(id)).collect();
-    weights.sort_unstable_by(|a, b| b.cmp(a));
-    let mut weight = 0;
-    let reaches = |each: &u64| {
-        weight += each;
-        weight >= committee.quorum()
-    };
-    weights.iter().position(reaches).map_or(weights.len(), |index| index + 1)
 }
 
 /// The check of an answer to the query of an account.

@@ -5,6 +5,7 @@ use super::{NetLoad, NetLoadError};
 use crate::bench::Progress;
 use crate::bench::evidence::{Evidence, Sample, ValidatorState, on_this_machine};
 use crate::bench::watch::Watch;
+use crate::http::Door;
 use crate::load::measure::{Recorder, Schedule};
 use crate::machine::{host, own_cpu_seconds};
 use crate::status::{ValidatorStatus, ask_all};
@@ -195,7 +196,9 @@ fn describe(of: &NetLoad, history: &History) -> Value {
         "share": of.share.map(|share| share.to_string()),
         "host": host(),
         "listed": of.vouching.is_some(),
-        "status": of.status,
+        "keys": (of.service == crate::ServiceKind::Kv).then_some(of.load.keys),
+        "accounts": (of.service == crate::ServiceKind::Evm).then_some(of.accounts),
+        "status": of.status.iter().map(Door::name).collect::<Vec<_>>(),
     });
     if let (Value::Object(all), Value::Object(own)) = (&mut described, own) {
         all.extend(own);

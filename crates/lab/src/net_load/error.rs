@@ -11,8 +11,8 @@ pub enum NetLoadError {
     Client(String),
     /// Too few validators are reached for anything to be ordered.
     #[error(
-        "after {seconds} s one session reaches {reached} of {members} validators, and a quorum is \
-         {needed}: are they running, and is this their committee file? See `quorate status`"
+        "after {seconds} s one session reaches {reached} of {members} validators, which are no \
+         quorum: are they running, and is this their committee file? See `quorate status`"
     )]
     NotConnected {
         /// Time waited, in seconds.
@@ -21,8 +21,6 @@ pub enum NetLoadError {
         reached: usize,
         /// Validators of the committee.
         members: usize,
-        /// Fewest of them that are a quorum.
-        needed: usize,
     },
     /// Members do not let these sessions in.
     #[error(

@@ -143,10 +143,10 @@ pub(super) fn is_json_rpc(config: &NodeConfig) -> bool {
     config.service == JSON_RPC
 }
 
-/// Returns `true` if other machines may reach what listens here; of an address that is none,
-/// listening says why.
+/// Returns `true` if other machines may reach what listens here. A host's name may come to be any
+/// address, and counts as one of them.
 pub(crate) fn is_reachable(address: &str) -> bool {
-    address.parse::<SocketAddr>().is_ok_and(|address| !address.ip().is_loopback())
+    !address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
 }
 
 /// Who is let in by these files, a token's and a list of users; `None` where there is neither.

@@ -7,17 +7,14 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
 /// Lets a request through that shows a token of somebody's, who may read at least, within its
-/// owner's rate. Its handler finds the [grant](super::DoorGrant) among the request's extensions.
+/// owner's rate.
 pub async fn guard(
     State(users): State<Arc<Users<DoorUser>>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
     match users.admit(users.shown_by(request.headers())) {
-        Ok(grant) => {
-            request.extensions_mut().insert(grant);
-            next.run(request).await
-        }
+        Ok(_) => next.run(request).await,
         Err(refused) => refused.into_response(),
     }
 }

@@ -182,8 +182,6 @@ impl<G> Account<G> {
 /// Place that users come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
-    /// One token for everything, in no file.
-    Fixed,
     /// A file with one token for everything.
     Token(PathBuf),
     /// A file of users.
@@ -201,14 +199,6 @@ pub struct Users<U: UserEntry> {
     /// Accounts by what [`Users::blinded`] makes of a token's hash.
     accounts: ArcSwap<Accounts<U::Grant>>,
     blind: [u8; 32],
-}
-
-impl<U: UserEntry> From<Token> for Users<U> {
-    fn from(token: Token) -> Self {
-        let users = Self::nobody(Source::Fixed);
-        users.replace(only(token));
-        users
-    }
 }
 
 /// The one owner of a door's token, which may do everything at any rate.
@@ -271,7 +261,6 @@ impl<U: UserEntry> Users<U> {
     /// When it is refused: the former users stay.
     pub fn reload(&self) -> Result<usize, TokenError> {
         match &self.source {
-            Source::Fixed => {}
             Source::Token(path) => self.replace(only(Token::read(path)?)),
             Source::File(path) => self.replace(TokensFile::<U>::load(path)?.users()),
         }
@@ -365,7 +354,7 @@ mod tests {
 
     #[test]
     fn each_token_has_a_rate_of_its_own_and_looking_at_it_takes_nothing() {
-        let users = Users::<DoorUser>::nobody(Source::Fixed);
+        let users = Users::<DoorUser>::nobody(Source::File("users.toml".into()));
         users.replace(TokensFile { tokens: vec![user("slow", 1), user("any", 0)] }.users());
         let (slow, any) = (shown(&users, "slow"), shown(&users, "any"));
         for _ in 0..100 {

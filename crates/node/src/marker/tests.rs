@@ -50,3 +50,30 @@ fn a_folder_without_a_log_is_a_lost_log() {
 fn a_lost_log_is_missed() {
     mutants::assert_noticed(Mutant::SignAfterLoss, a_folder_without_a_log_is_a_lost_log);
 }
+
+/// ★ Notes that a key has already are not left behind.
+#[test]
+fn notes_that_a_key_has_already_are_not_left_behind() {
+    let place = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| place.path().join(name);
+    let (key, noted) = (at("key.toml"), at("notes/key.toml"));
+    let refused = |noted: &Path| match check_notes(&key, noted) {
+        Ok(()) => false,
+        Err(NodeError::NotesElsewhere { .. }) => true,
+        Err(other) => panic!("{other}"),
+    };
+    std::fs::create_dir_all(at("notes")).expect("made");
+    for name in ["key.used", "key.guard"] {
+        std::fs::write(at(name), "").expect("written");
+        assert!(!refused(&key));
+        assert!(refused(&noted), "{name} is beside the key alone");
+        std::fs::rename(at(name), at("notes").join(name)).expect("moved");
+        assert!(!refused(&noted));
+    }
+}
+
+#[test]
+fn a_validator_that_leaves_notes_behind_is_noticed() {
+    let test = notes_that_a_key_has_already_are_not_left_behind;
+    mutants::assert_noticed(Mutant::LeaveNotesBehind, test);
+}

@@ -96,25 +96,25 @@ struct Kept {
 }
 
 impl Authority {
-    /// Opens everything and starts all threads, of an authority that ran before or whose keys were
-    /// made with a [`PayTestnet`](super::PayTestnet). Not to be called from a tokio task.
+    /// Opens everything and starts all threads; `start` is its operator's word on whether it ran
+    /// before, which nothing can check: a first start is refused where there is anything of an
+    /// earlier one. Not to be called from a tokio task.
     ///
     /// # Errors
     /// Why it cannot start.
-    pub fn start(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
-        Self::open(config, keys, Start::Again)
+    pub fn start(
+        config: &AuthorityConfig,
+        keys: &KeyFile,
+        start: Start,
+    ) -> Result<Self, NodeError> {
+        Self::open(config, keys, (start, status_door(config)?))
     }
 
-    /// The same, of an authority that never ran in this network: its operator's word, which nothing
-    /// can check. Refused where there is anything of an earlier start.
-    ///
-    /// # Errors
-    /// Why it cannot start.
-    pub fn start_first(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
-        Self::open(config, keys, Start::First)
-    }
-
-    fn open(config: &AuthorityConfig, keys: &KeyFile, start: Start) -> Result<Self, NodeError> {
+    pub(super) fn open(
+        config: &AuthorityConfig,
+        keys: &KeyFile,
+        (start, door): (Start, StatusDoor),
+    ) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys)?;
         let check = |committee| ReleaseCommittee::check(committee, &origin.network);
         let links = config.committee.as_deref().map(check).transpose()?.unwrap_or(0);
@@ -163,8 +163,6 @@ impl Authority {
             (limits, metrics),
         );
         runtime.spawn(server.run(socket));
-        let any = RateLimit::default();
-        let door = StatusDoor::of(&config.http_access(), config.tls_files(), any)?;
         reload_status(&runtime, &door)?;
         runtime.spawn(status::serve(http, pages, door));
         let (authority, shard) = (origin.me, origin.shard);
@@ -234,6 +232,11 @@ impl Authority {
             runtime.shutdown_timeout(NETWORK_END);
         }
     }
+}
+
+/// Who is let in at an authority's status page, as its files say now.
+pub(super) fn status_door(config: &AuthorityConfig) -> Result<StatusDoor, NodeError> {
+    StatusDoor::of(&config.http_access(), config.tls_files(), RateLimit::default())
 }
 
 impl Drop for Authority {

@@ -297,6 +297,8 @@ mod tests {
             ("http = \"127.0.0.1:1\"".to_owned(), true),
             ("http = \"0.0.0.0:1\"".to_owned(), false),
             ("http = \"[::]:1\"".to_owned(), false),
+            ("http = \"0:1\"".to_owned(), false),
+            ("http = \"localhost:1\"".to_owned(), false),
             (format!("http = \"0.0.0.0:1\"\n{certificate}"), true),
             ("http = \"0.0.0.0:1\"\nhttp_insecure = true".to_owned(), true),
         ] {

@@ -30,7 +30,7 @@ const NETWORK_DIGITS: usize = 16;
 
 /// Word of the operator on whether an authority voted before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub enum Start {
     /// It never ran in this network.
     First,
     /// It ran, or its keys were made for it with a mark.

@@ -6,30 +6,29 @@
 //!                  └──────────────────────────────────────────────────────────────────┘
 //! ```
 
-use super::authority::Authority;
+use super::authority::{Authority, status_door};
 use super::config::AuthorityConfig;
 use super::epochs::{Ended, network_in_force};
+use super::mark::Start;
 use super::newcomer;
 use crate::NodeError;
 use crate::shutdown::Shutdown;
 use quorate_crypto::KeyFile;
 
-/// Start of an [`Authority`].
-type Start = fn(&AuthorityConfig, &KeyFile) -> Result<Authority, NodeError>;
-
 /// Runs a shard until `shutdown`, in each epoch that its authority votes in, and tells `started` of
-/// each. `first` starts it first: [`Authority::start`], or [`Authority::start_first`].
+/// each. `start` is its operator's word on the first of these starts.
 ///
 /// # Errors
 /// What it failed with.
 pub fn run_authority(
     config: &AuthorityConfig,
     keys: &KeyFile,
-    first: Start,
+    mut start: Start,
     shutdown: &Shutdown,
     mut started: impl FnMut(&Authority),
 ) -> Result<(), NodeError> {
-    let mut start = first;
+    // Files of users and certificates that are broken meanwhile end nothing at an epoch's border.
+    let door = status_door(config)?;
     loop {
         let network = network_in_force(config)?;
         let votes = network.committee().find(&keys.identity.public()).is_some();
@@ -38,12 +37,12 @@ pub fn run_authority(
                 newcomer::wait((config, committee), keys, &network, shutdown)?
             }
             _ => {
-                let authority = start(config, keys)?;
+                let authority = Authority::open(config, keys, (start, door.clone()))?;
                 started(&authority);
                 authority.wait(shutdown)?
             }
         };
-        start = Authority::start;
+        start = Start::Again;
         match ended {
             Ended::Stopped => return Ok(()),
             Ended::Superseded(beginning) => beginning.begin(config, keys)?,

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// The genesis file's name, beside the committee's.
 pub(super) const GENESIS: &str = "genesis.json";
 
+/// The committee file's name.
+const COMMITTEE: &str = "committee.toml";
+
 /// Folders of a committee's members, and the file that their service begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
@@ -34,6 +37,28 @@ impl Layout {
     /// Token of the gateways' callers, in the same folder.
     pub const TOKEN: &str = "gateway/token";
 
+    /// The layout of a network's folder, as it lies there.
+    #[must_use]
+    pub fn of(folder: &Path) -> Self {
+        if folder.join(Self::Volumes.shared(COMMITTEE)).exists() {
+            Self::Volumes
+        } else if folder.join(Self::BesideAuthorities.member(0)).exists() {
+            Self::BesideAuthorities
+        } else {
+            Self::Alone
+        }
+    }
+
+    /// The folder of the network whose committee file this is.
+    #[must_use]
+    pub fn folder_of(committee: &Path) -> PathBuf {
+        let beside = committee.parent().unwrap_or(Path::new(""));
+        match beside.parent().filter(|above| Self::of(above) == Self::Volumes) {
+            Some(above) => above.to_owned(),
+            None => beside.to_owned(),
+        }
+    }
+
     /// Folder of a member.
     #[must_use]
     pub fn member(self, index: usize) -> PathBuf {
@@ -50,7 +75,8 @@ impl Layout {
     }
 
     /// The configuration file in the folder of a member or learner.
-    pub(super) fn config(self) -> &'static Path {
+    #[must_use]
+    pub fn config(self) -> &'static Path {
         Path::new(if self == Self::Volumes { "config/config.toml" } else { "config.toml" })
     }
 
@@ -73,7 +99,8 @@ impl Layout {
     }
 
     /// A file that all share, in the network's folder.
-    pub(super) fn shared(self, file: &str) -> PathBuf {
+    #[must_use]
+    pub fn shared(self, file: &str) -> PathBuf {
         Path::new(if self == Self::Volumes { "committee" } else { "" }).join(file)
     }
 

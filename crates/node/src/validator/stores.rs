@@ -1,9 +1,10 @@
 //! The stores of a validator, and whether what they hold lets it sign.
 
-use crate::guard::{self, FileGuard, Guard};
+use crate::guard::{FileGuard, Guard};
 use crate::marker::{self, KeyStatus, Marker};
 use crate::{NodeConfig, NodeError};
 use crossbeam_channel::Sender;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_storage::{
     DiskStore, Durability, Executor, Findings, Journal, Owner, RealDisk, Room, RoomyDisk,
     Safeguards, Snapshots,
@@ -25,26 +26,15 @@ pub(super) struct Stores {
     pub(super) room: Room,
 }
 
-/// ★ Refuses a folder for notes in which those that the key has already are missing: its log, were
-/// it lost or an old one, would be taken for a first.
-fn check_notes(config: &NodeConfig) -> Result<(), NodeError> {
-    for extension in [marker::EXTENSION, guard::EXTENSION] {
-        let beside = config.key.with_extension(extension);
-        let noted = config.noted_key().with_extension(extension);
-        if beside.exists() && !noted.exists() {
-            return Err(NodeError::NotesElsewhere { beside, noted });
-        }
-    }
-    Ok(())
-}
-
 /// ★ Tells whether the log of what the key signed is lost. It is noted before there is a log again:
 /// the next start must not take that for the lost one.
 fn note_loss(config: &NodeConfig, marker: &Marker, network: NetworkId) -> Result<bool, NodeError> {
     let lost = !config.learner && marker.is_lost(network, &config.data_dir.join("log"))?;
     if lost {
         warn_of_lost_disk(marker, config);
-        marker.write(network, KeyStatus::Lost)?;
+        if !mutants::active(Mutant::LossUnnoted) {
+            marker.write(network, KeyStatus::Lost)?;
+        }
     }
     Ok(lost)
 }
@@ -56,7 +46,7 @@ impl Stores {
         owner: &Owner,
     ) -> Result<Self, NodeError> {
         let network = owner.network;
-        check_notes(config)?;
+        marker::check_notes(&config.key, &config.noted_key())?;
         let marker = Marker::beside(&config.noted_key());
         let lost = note_loss(config, &marker, network)?;
         // A learner promises nothing.
@@ -193,27 +183,28 @@ fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use quorate_crypto::mutants::assert_noticed;
+    use quorate_storage::LogConfig;
 
+    /// ★ A log that was begun since a loss is not what was lost.
     #[test]
-    fn notes_that_a_key_has_already_are_not_left_behind() {
+    fn a_lost_log_stays_lost_at_the_next_start() {
         let place = tempfile::tempdir().expect("a folder");
         let at = |name: &str| place.path().join(name);
-        let mut config = NodeConfig::new(at("committee.toml"), at("key.toml"), at("data"));
-        let refused = |config: &NodeConfig| {
-            check_notes(config)
-                .err()
-                .is_some_and(|error| matches!(error, NodeError::NotesElsewhere { .. }))
-        };
-        for name in ["key.used", "key.guard"] {
-            fs::write(at(name), "").expect("written");
-            config.key_notes = None;
-            assert!(!refused(&config));
-            fs::create_dir_all(at("notes")).expect("made");
-            config.key_notes = Some(at("notes"));
-            assert!(refused(&config), "{name} is beside the key alone");
-            fs::rename(at(name), at("notes").join(name)).expect("moved");
-            assert!(!refused(&config));
-        }
+        let config = NodeConfig::new(at("committee.toml"), at("key.toml"), at("data"));
+        let (marker, network) = (Marker::beside(&config.key), NetworkId([1; 32]));
+        marker.write(network, KeyStatus::Used).expect("written");
+        assert!(note_loss(&config, &marker, network).expect("looked for"));
+
+        let disk = |name| Box::new(RealDisk::open(&config.data_dir.join(name)).expect("a folder"));
+        let (log, bodies) = (disk("log"), disk("bodies"));
+        let opened = Journal::open(log, bodies, &Owner::nobody(), LogConfig::default(), None);
+        opened.expect("a new log").0.begin().expect("begun");
+        assert!(note_loss(&config, &marker, network).expect("looked for"));
+    }
+
+    #[test]
+    fn a_loss_that_is_not_noted_is_noticed() {
+        assert_noticed(Mutant::LossUnnoted, a_lost_log_stays_lost_at_the_next_start);
     }
 }

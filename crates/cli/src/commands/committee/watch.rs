@@ -7,9 +7,9 @@ use crate::{output, signals};
 use clap::Args;
 use quorate_lab::http::Door;
 use quorate_lab::status::{ValidatorStatus, ask_all};
+use quorate_node::Layout;
 use quorate_types::ReplicaId;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -80,9 +80,7 @@ impl Options {
         if !self.http.is_empty() {
             return self.keys.doors_at(&self.http);
         }
-        let committee = self.change.source.committee();
-        let folder = committee.parent().map(PathBuf::from).unwrap_or_default();
-        self.keys.doors_in(&folder)
+        self.keys.doors_in(&Layout::folder_of(&self.change.source.committee()))
     }
 
     fn tell(&self, address: &str, place: &Place) {

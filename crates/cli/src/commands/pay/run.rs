@@ -6,7 +6,7 @@ use crate::{output, passphrase};
 use clap::Args;
 use quorate_crypto::KeyFile;
 use quorate_lab::pay::pin;
-use quorate_node::payments::{Authority, AuthorityConfig, run_authority};
+use quorate_node::payments::{Authority, AuthorityConfig, Start, run_authority};
 use quorate_node::reload::outlive_hangups;
 use quorate_node::{NodeError, Shutdown, descriptors, init_logging};
 use serde_json::json;
@@ -77,7 +77,7 @@ impl Options {
         if self.exit_with_parent {
             end_with_parent(shutdown.clone());
         }
-        let start = if self.first_start { Authority::start_first } else { Authority::start };
+        let start = if self.first_start { Start::First } else { Start::Again };
         let tell = |authority: &Authority| {
             if self.json {
                 output::json(&json!({

@@ -55,7 +55,8 @@ pub(super) struct Kubernetes {
     /// Let validators share a node, and ask for little: to try it on one machine
     #[arg(long, requires = "kubernetes")]
     one_node: bool,
-    /// Seal all keys under the passphrase in the first line of FILE, which becomes a Secret too
+    /// Seal the members' and learners' keys under the passphrase in the first line of FILE, which
+    /// becomes a Secret too
     #[arg(long, value_name = "FILE", requires = "kubernetes")]
     passphrase_file: Option<PathBuf>,
 }

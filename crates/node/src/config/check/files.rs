@@ -6,7 +6,7 @@ use crate::ClientPolicy;
 use crate::clients::ClientsFile;
 use crate::config::NodeConfig;
 use crate::keys::{self, Origin};
-use crate::marker::Marker;
+use crate::marker::{self, Marker};
 use crate::metrics::Disk;
 use quorate_crypto::{KeyFileError, PublicKeys, StoredKeys};
 use quorate_types::{Committee, CommitteeFile, NetworkId};
@@ -46,6 +46,9 @@ pub(super) fn key(source: &Source, config: &NodeConfig, notes: &mut Notes) -> Op
         let hint = "the validator notes there that the key has signed, so that it is never used \
                     without its log: let its user write there, or name another in key_notes";
         notes.error(place, problem, hint);
+    }
+    if let Err(error) = marker::check_notes(&config.key, &config.noted_key()) {
+        notes.error(source.at("", "key_notes"), error.to_string(), "");
     }
     Some(keys)
 }

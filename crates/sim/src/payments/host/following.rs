@@ -4,8 +4,9 @@ use super::{AuthorityHost, HostRequest, Running};
 use crate::payments::committee::Ordered;
 use quorate_crypto::IdentityKey;
 use quorate_payments::release::{self, Held, Report};
-use quorate_payments::{AuthorityEvent, OutputId};
+use quorate_payments::{AuthorityEvent, OutputId, TxId};
 use quorate_types::Time;
+use std::collections::BTreeSet;
 
 impl AuthorityHost {
     /// Change to execute next, by its number; `None` while it is on its way already.
@@ -60,12 +61,17 @@ impl AuthorityHost {
         running.reports.values().cloned().collect()
     }
 
-    /// What is left to do, in words; `None` where there is nothing. Orders may be unread where a
+    /// What is left to do, in words; `None` where there is nothing. Orders may be unread of which a
     /// payer asks again for what it will never get (`asked`).
-    pub(in crate::payments) fn unfinished(&self, known: usize, asked: bool) -> Option<String> {
+    pub(in crate::payments) fn unfinished(
+        &self,
+        known: usize,
+        asked: &BTreeSet<TxId>,
+    ) -> Option<String> {
         let Running { inbox, waiting, followed, reports, must_report, .. } =
             self.running.as_ref()?;
-        let is_done = (asked || inbox.is_empty())
+        let network = self.network().id();
+        let is_done = inbox.iter().all(|(_, tx)| asked.contains(&tx.id(network)))
             && *waiting == 0
             && *followed == known
             && reports.is_empty()

@@ -36,11 +36,12 @@ impl World {
 
     /// Honest authorities have nothing left to do, and hold nothing back.
     fn check_hosts(&self) -> Verdicts {
-        let asked = self.wallets.iter().any(|wallet| wallet.unfinished().next().is_some());
+        let open = self.wallets.iter().flat_map(Wallet::unfinished);
+        let asked: BTreeSet<TxId> = open.map(|(id, _)| *id).collect();
         for (number, host) in self.hosts.iter().enumerate() {
             let Some(epoch) = host.epoch() else { continue };
             if self.behaviour(number) == Behaviour::Honest
-                && let Some(text) = host.unfinished(self.committees[epoch].len(), asked)
+                && let Some(text) = host.unfinished(self.committees[epoch].len(), &asked)
             {
                 let (authority, shard) = (host.authority, host.shard);
                 return fail("idle", format!("authority {authority}, shard {shard}: {text}"));

@@ -123,6 +123,7 @@ impl Place {
             committee: folder.join(COMMITTEE),
             // No such file: the keys are handed over. What notes that they signed lies beside it.
             key: folder.join("identity"),
+            key_notes: None,
             data_dir: folder.join("data"),
             gateway: None,
             gateway_token_file: None,
@@ -157,15 +158,16 @@ impl Place {
     fn write_founded(
         &self,
         committee: &CommitteeFile,
-        config: NodeConfig,
+        mut config: NodeConfig,
     ) -> Result<Founded, Failure> {
-        let absolute = |path: Option<PathBuf>| path.map(std::path::absolute).transpose();
+        for path in config.paths_mut() {
+            *path = std::path::absolute(&*path).map_err(Failure::usage)?;
+        }
         let config = NodeConfig {
             committee: COMMITTEE.into(),
             key: KEY.into(),
+            key_notes: None,
             data_dir: "data".into(),
-            passphrase_file: absolute(config.passphrase_file).map_err(Failure::usage)?,
-            gateway_token_file: absolute(config.gateway_token_file).map_err(Failure::usage)?,
             ..config
         };
         let founded =
