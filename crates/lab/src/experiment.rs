@@ -16,6 +16,7 @@
 
 pub mod built_in;
 mod drive;
+mod fields;
 pub mod figure;
 mod file;
 mod join;
@@ -24,6 +25,7 @@ mod matrix;
 pub mod metrics;
 pub mod page;
 mod parts;
+mod point;
 pub mod results;
 pub mod runner;
 mod setup;
@@ -36,6 +38,7 @@ pub use join::join;
 pub use kept::Kept;
 pub use matrix::Job;
 pub use parts::{Found, JoinError, Parts};
+pub use point::Point;
 pub use results::{Record, ResultsError};
 pub use runner::{Measured, RunError, Runner, Runners, Signatures};
 pub use setup::{Absent, RunnerKind, Setup};

@@ -11,7 +11,7 @@ use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::{Availability, Comparison, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::{
-    self, At, BenchConfig, BenchError, Cut, Lie, Pause, PlannedChange, Progress, Trace,
+    self, At, BenchConfig, BenchError, Cut, Lie, Pause, PlannedChange, Progress, Trace, search,
 };
 use quorate_lab::load::{LoadConfig, MixPlan, Shape};
 use quorate_ledger::evm::mix;
@@ -27,9 +27,6 @@ use std::sync::atomic::AtomicBool;
 
 /// A view's span when all validators share this machine and no network is emulated.
 pub(super) const TIMEOUT_MS: u64 = 500;
-
-/// A p99 above this is not keeping up, in milliseconds.
-const P99_LIMIT_MS: f64 = 1_000.0;
 
 /// Measure a real local committee under open-loop load.
 ///
@@ -239,7 +236,7 @@ impl Rate {
     fn first(self) -> u64 {
         match self {
             Self::Fixed(rate) => rate,
-            Self::Max => 1,
+            Self::Max => search::FIRST_RATE,
         }
     }
 }
@@ -285,8 +282,7 @@ impl Options {
                         --cut, --crowd, --change and --load closed out";
             return Err(BenchError::Config(rule.to_owned()));
         }
-        let network_ms = config.topology().map_or(0, |network| bench::fitting_timeout_ms(&network));
-        let limit_ms = self.p99_limit.unwrap_or(P99_LIMIT_MS.max(network_ms as f64));
+        let limit_ms = self.p99_limit.unwrap_or_else(|| search::fitting_p99_limit_ms(config));
         bench::find_max(config, limit_ms, progress, interrupted)
     }
 
