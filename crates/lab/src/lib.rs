@@ -19,6 +19,7 @@ pub mod net_load;
 pub mod pay;
 pub mod pay_load;
 pub mod processes;
+pub mod quiet;
 pub mod service;
 mod side_by_side;
 mod stations;
