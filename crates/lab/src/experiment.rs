@@ -32,6 +32,9 @@ mod setup;
 mod shard;
 pub mod statistics;
 
+pub(crate) use fields::{refuse_unknown, suggestion, take_table, take_text};
+pub(crate) use matrix::{setup_of, shuffle};
+
 pub use drive::{DriveError, Event, Plan, drive, estimate_s, sort};
 pub use file::{Experiment, ExperimentError, Preset};
 pub use join::join;

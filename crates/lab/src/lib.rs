@@ -25,5 +25,6 @@ mod side_by_side;
 mod stations;
 pub mod status;
 mod stopwatch;
+pub mod suite;
 
 pub use service::{Genesis, GenesisError, ServiceKind, UnknownService};
