@@ -23,6 +23,7 @@ mod events;
 pub(crate) mod evidence;
 mod evm;
 pub mod health;
+mod limits;
 mod plan;
 mod progress;
 mod readers;
@@ -31,7 +32,7 @@ mod run;
 pub mod search;
 mod sessions;
 mod siege;
-mod table;
+pub(crate) mod table;
 pub(crate) mod watch;
 
 pub use changes::{NotAChange, PlannedChange, What};
@@ -39,6 +40,7 @@ pub use config::{BenchConfig, fitting_timeout_ms};
 pub use error::BenchError;
 pub use events::{At, Cut, Lie, NotAnEvent, Pause, Target};
 pub use evm::{Trace, TraceError};
+pub use limits::unreplicated;
 pub use progress::Progress;
 pub use search::find_max;
 pub use table::render;
@@ -46,18 +48,15 @@ pub use table::render;
 #[cfg(test)]
 pub(crate) use evidence::tests::sample_report;
 
-use crate::ServiceKind;
-use crate::bounds;
 use crate::load::Load;
 use crate::load::measure::{Recorder, Schedule};
 use committee::Committee;
+use limits::Limits;
 use parking_lot::Mutex;
 use quorate_report::Report;
 use quorate_report::results::Beside;
-use quorate_report::results::bounds::{Parts, Unreplicated};
 use readers::Readers;
 use run::{Given, Run};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -76,54 +75,13 @@ pub fn run(
     interrupted: &AtomicBool,
 ) -> Result<Report, BenchError> {
     config.validate().map_err(BenchError::Config)?;
-    let parts = measure_parts(config, progress)?;
-    let alone = if config.bounds { unreplicated(config)? } else { None };
-    let report = run_once(config, progress, interrupted, true)?;
-    let evm = alone.map(|alone| beside::evm_bound(alone, config, &report));
-    let report = Report { beside: Beside { evm, ..report.beside }, ..report };
-    Ok(beside_bounds(config, parts, report))
+    let limits = Limits::measure(config, progress)?;
+    Ok(limits.beside(config, run_once(config, progress, interrupted, true)?))
 }
 
-/// Measures this machine's parts, on the disk that the committee will use.
-fn measure_parts(config: &BenchConfig, progress: &Progress) -> Result<Option<Parts>, BenchError> {
-    if !config.bounds {
-        return Ok(None);
-    }
-    progress.say("measuring this machine's disk and processor");
-    let temporary = std::env::temp_dir();
-    // The folder itself is not there yet: the nearest one above it is.
-    let wanted = config.directory.as_deref().unwrap_or(&temporary);
-    let folder = wanted.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-    let failed = |source| BenchError::System { what: "measure the disk", source };
-    bounds::measure(folder).map(Some).map_err(failed)
-}
-
-fn beside_bounds(config: &BenchConfig, parts: Option<Parts>, report: Report) -> Report {
-    let bounds = parts.map(|parts| beside::bounds(parts, config, &report));
-    Report { beside: Beside { bounds, ..report.beside }, ..report }
-}
-
-/// Measures one core with the load alone, where that means something: with the EVM ledger.
-///
-/// # Errors
-/// When the state cannot be kept.
-pub fn unreplicated(config: &BenchConfig) -> Result<Option<Unreplicated>, BenchError> {
-    if config.service != ServiceKind::Evm {
-        return Ok(None);
-    }
-    let folder = std::env::temp_dir();
-    match &config.trace {
-        Some(trace) => {
-            let transactions = trace.transactions.iter().cloned();
-            evm::unreplicated(&trace.genesis, transactions, &folder).map(Some)
-        }
-        None => evm::unreplicated_mix(config.mix, config.load.seed, &folder).map(Some),
-    }
-}
-
-/// As [`run()`], without bounds, and with nothing left behind of a run that failed: for one of
-/// many, where failing is no surprise. A report of no answers is one: of a committee that is
-/// offered far more than it takes.
+/// As [`run()`], with nothing left behind of a run that failed: for one of many, where failing is
+/// no surprise. A report of no answers is one: of a committee that is offered far more than it
+/// takes.
 ///
 /// # Errors
 /// As [`run()`], but for [`BenchError::NothingAnswered`].
@@ -133,9 +91,10 @@ pub fn run_for_experiment(
     interrupted: &AtomicBool,
 ) -> Result<Report, BenchError> {
     config.validate().map_err(BenchError::Config)?;
+    let limits = Limits::measure(config, progress)?;
     match run_unkept(config, progress, interrupted) {
-        Err(BenchError::NothingAnswered(report)) => Ok(*report),
-        result => result,
+        Err(BenchError::NothingAnswered(report)) => Ok(limits.beside(config, *report)),
+        result => result.map(|report| limits.beside(config, report)),
     }
 }
 

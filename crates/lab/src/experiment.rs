@@ -16,6 +16,7 @@
 
 pub mod built_in;
 mod drive;
+mod fields;
 pub mod figure;
 mod file;
 mod join;
@@ -24,11 +25,15 @@ mod matrix;
 pub mod metrics;
 pub mod page;
 mod parts;
+mod point;
 pub mod results;
 pub mod runner;
 mod setup;
 mod shard;
 pub mod statistics;
+
+pub(crate) use fields::{refuse_unknown, suggestion, take_table, take_text};
+pub(crate) use matrix::{setup_of, shuffle};
 
 pub use drive::{DriveError, Event, Plan, drive, estimate_s, sort};
 pub use file::{Experiment, ExperimentError, Preset};
@@ -36,6 +41,7 @@ pub use join::join;
 pub use kept::Kept;
 pub use matrix::Job;
 pub use parts::{Found, JoinError, Parts};
+pub use point::Point;
 pub use results::{Record, ResultsError};
 pub use runner::{Measured, RunError, Runner, Runners, Signatures};
 pub use setup::{Absent, RunnerKind, Setup};

@@ -19,10 +19,12 @@ pub mod net_load;
 pub mod pay;
 pub mod pay_load;
 pub mod processes;
+pub mod quiet;
 pub mod service;
 mod side_by_side;
 mod stations;
 pub mod status;
 mod stopwatch;
+pub mod suite;
 
 pub use service::{Genesis, GenesisError, ServiceKind, UnknownService};

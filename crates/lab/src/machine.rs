@@ -74,15 +74,24 @@ pub fn version_and_commit() -> &'static str {
     &TEXT
 }
 
+/// Ticks of a second, in which proc(5) counts processor time.
+pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
+
 /// CPU seconds, user and system, that this process has used; `None` where there is no `/proc`.
 #[must_use]
 pub fn own_cpu_seconds() -> Option<f64> {
-    // Fields 14 and 15 of proc(5) stat, in ticks of 1/100 s; the name in field 2 may hold spaces.
+    let [user, system, ..] = own_cpu_ticks()?;
+    Some((user + system) as f64 / TICKS_PER_SECOND)
+}
+
+/// Ticks that this process used, user and system, and those of its children that ended and were
+/// waited for.
+pub(crate) fn own_cpu_ticks() -> Option<[u64; 4]> {
+    // Fields 14 to 17 of proc(5) stat; the name in field 2 may hold spaces.
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some((user + system) as f64 / 100.0)
+    let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(4);
+    let ticks: Option<Vec<u64>> = fields.map(|field| field.parse().ok()).collect();
+    ticks?.try_into().ok()
 }
 
 /// The file system that holds `folder`, with its type and device; "unknown" where there is no

@@ -1,5 +1,7 @@
 //! `quorate bench`: a real local committee under load.
 
+mod suite;
+
 use super::load_options::LoadOptions;
 use super::report_options::ReportOptions;
 use super::wan::Wan;
@@ -11,7 +13,7 @@ use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::{Availability, Comparison, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::{
-    self, At, BenchConfig, BenchError, Cut, Lie, Pause, PlannedChange, Progress, Trace,
+    self, At, BenchConfig, BenchError, Cut, Lie, Pause, PlannedChange, Progress, Trace, search,
 };
 use quorate_lab::load::{LoadConfig, MixPlan, Shape};
 use quorate_ledger::evm::mix;
@@ -28,17 +30,19 @@ use std::sync::atomic::AtomicBool;
 /// A view's span when all validators share this machine and no network is emulated.
 pub(super) const TIMEOUT_MS: u64 = 500;
 
-/// A p99 above this is not keeping up, in milliseconds.
-const P99_LIMIT_MS: f64 = 1_000.0;
-
 /// Measure a real local committee under open-loop load.
 ///
 /// Writes a committee to a temporary folder, starts one process a validator, opens client sessions
 /// in this process, and offers operations at a fixed rate. The committed rate is that of the
 /// slowest healthy validator; latency runs from an operation's scheduled time to f+1 equal signed
 /// replies.
+///
+/// With --suite the rows of a suite are measured instead, one after the other: how quick the
+/// program is here, and with --against what changed since an earlier sitting.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_args(suite::exclude),
+    after_help = "Examples:\n  \
     quorate bench                                     four validators, 20,000 tx/s, 20 s\n  \
     quorate bench -n 10 --scheme bls --rate 5000\n  \
     quorate bench --rate max                          the highest rate that it keeps up with\n  \
@@ -52,8 +56,14 @@ const P99_LIMIT_MS: f64 = 1_000.0;
     quorate bench --scheme bls --verify each --key-cache off --proposal-key voting\n                                                    \
     what the paper compares\n  \
     quorate bench --protocol sbft --keys-from keys    keys of `quorate keys dkg`\n  \
-    quorate bench --json > result.json\n\n\
-    Exit code 1: a healthy validator exited, stood still, stayed behind or disagreed.")]
+    quorate bench --json > result.json\n  \
+    quorate bench --suite                             fourteen rows beside goals, 15 minutes\n  \
+    quorate bench --suite --against quorate-results/suite-20260131-120000.json\n                                                    \
+    the same again, and ratios\n  \
+    quorate bench --suite --only n4-light,n10-max     two of its rows\n\n\
+    Exit code 1: a healthy validator exited, stood still, stayed behind or disagreed; or a row of a\n\
+    suite has no result. A goal that is missed is no failure."
+)]
 pub(crate) struct Options {
     /// Number of validators, one process each
     #[arg(short = 'n', long, default_value_t = 4)]
@@ -211,9 +221,12 @@ pub(crate) struct Options {
     /// Put the committee into this new folder and keep it
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
-    /// Seed that decides the clients' keys and the operations' bytes
+    /// Seed that decides the clients' keys and the operations' bytes; of a suite the order of its
+    /// rows
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    suite: suite::SuiteOptions,
     #[command(flatten)]
     output: ReportOptions,
 }
@@ -239,7 +252,7 @@ impl Rate {
     fn first(self) -> u64 {
         match self {
             Self::Fixed(rate) => rate,
-            Self::Max => 1,
+            Self::Max => search::FIRST_RATE,
         }
     }
 }
@@ -257,6 +270,9 @@ impl FromStr for Rate {
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
+        if self.suite.is_asked_for() {
+            return self.suite.run(self.seed, &self.output);
+        }
         let config = self.config()?;
         if self.unreplicated {
             return self.alone(&config);
@@ -285,8 +301,7 @@ impl Options {
                         --cut, --crowd, --change and --load closed out";
             return Err(BenchError::Config(rule.to_owned()));
         }
-        let network_ms = config.topology().map_or(0, |network| bench::fitting_timeout_ms(&network));
-        let limit_ms = self.p99_limit.unwrap_or(P99_LIMIT_MS.max(network_ms as f64));
+        let limit_ms = self.p99_limit.unwrap_or_else(|| search::fitting_p99_limit_ms(config));
         bench::find_max(config, limit_ms, progress, interrupted)
     }
 

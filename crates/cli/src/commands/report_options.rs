@@ -11,12 +11,13 @@ use std::path::PathBuf;
 /// Form in which a result is shown, and where its page goes.
 #[derive(Debug, Args)]
 pub(super) struct ReportOptions {
-    /// Write the report page to this file; a name that ends in .json gets the result alone
+    /// Write the report page to this file; a name that ends in .json gets the result alone, and of
+    /// a suite one that ends in .md a page with its result beside it
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    pub(super) report: Option<PathBuf>,
     /// Write no report page; otherwise it goes to quorate-results/, except with --json
     #[arg(long, conflicts_with = "report")]
-    no_report: bool,
+    pub(super) no_report: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(super) json: bool,

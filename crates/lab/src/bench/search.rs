@@ -4,6 +4,7 @@
 //! doubling until one fails, then halving the gap; then a run of the full length at the rate found,
 //! a little lower again if that one does not keep up.
 
+use super::limits::Limits;
 use super::{BenchConfig, BenchError, Progress};
 use crate::load::LoadConfig;
 use quorate_report::Report;
@@ -12,8 +13,10 @@ use quorate_report::results::beside::{Beside, Probe, Searched};
 use quorate_report::text::thousands;
 use std::sync::atomic::AtomicBool;
 
-/// First rate of the search, in operations per second.
-const FIRST: u64 = 2_000;
+/// First rate of a search that begins without a guess, in operations per second.
+pub const FIRST_RATE: u64 = 2_000;
+/// A p99 above this is not keeping up, in milliseconds, unless somebody says otherwise.
+const P99_LIMIT_MS: f64 = 1_000.0;
 /// Nothing beyond is tried.
 const RATE_MAX: u64 = 10_000_000;
 /// Nothing below is tried.
@@ -32,8 +35,10 @@ const KEPT_UP: f64 = 0.98;
 const BACKLOG_S: f64 = 0.1;
 
 /// State of the search, which gives the next rate.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Search {
+    /// The rate to begin with.
+    first: u64,
     /// The highest that kept up.
     good: Option<u64>,
     /// The lowest that did not.
@@ -41,10 +46,14 @@ struct Search {
 }
 
 impl Search {
+    fn from(first: u64) -> Self {
+        Self { first, good: None, bad: None }
+    }
+
     /// The next rate, or `None` when the gap is small enough.
     fn next(self) -> Option<u64> {
         match (self.good, self.bad) {
-            (None, None) => Some(FIRST),
+            (None, None) => Some(self.first.clamp(RATE_MIN, RATE_MAX)),
             (Some(good), None) => (good < RATE_MAX).then(|| (2 * good).min(RATE_MAX)),
             (None, Some(bad)) => (bad > RATE_MIN).then(|| (bad / 2).max(RATE_MIN)),
             (Some(good), Some(bad)) => {
@@ -60,7 +69,16 @@ impl Search {
     }
 }
 
-/// Finds the highest rate, and returns the report of the run that confirmed it.
+/// Highest p99 that counts as keeping up, in milliseconds: a second, or what an emulated network
+/// asks for.
+#[must_use]
+pub fn fitting_p99_limit_ms(config: &BenchConfig) -> f64 {
+    let network_ms = config.topology().map_or(0, |network| super::fitting_timeout_ms(&network));
+    P99_LIMIT_MS.max(network_ms as f64)
+}
+
+/// Finds the highest rate, and returns the report of the run that confirmed it. The search begins
+/// at the rate of the configuration's load.
 ///
 /// # Errors
 /// As [`super::run()`]; and when not even the lowest rate, or none for the whole length, was kept
@@ -72,9 +90,9 @@ pub fn find_max(
     interrupted: &AtomicBool,
 ) -> Result<Report, BenchError> {
     config.validate().map_err(BenchError::Config)?;
-    let parts = super::measure_parts(config, progress)?;
+    let limits = Limits::measure(config, progress)?;
     let mut finder = Finder { config, p99_limit_ms, progress, interrupted, probes: Vec::new() };
-    let mut search = Search::default();
+    let mut search = Search::from(config.load.rate);
     while let Some(rate) = search.next() {
         let run = finder.probe(&probe_config(config, rate), "probing")?;
         search.learn(rate, run.is_some());
@@ -83,7 +101,7 @@ pub fn find_max(
     for _ in 0..CONFIRMATIONS_MAX {
         let confirmed = confirmation_config(config, rate);
         if let Some(report) = finder.probe(&confirmed, "confirming")? {
-            let report = super::beside_bounds(&confirmed, parts, report);
+            let report = limits.beside(&confirmed, report);
             let searched = Some(Searched { p99_limit_ms, probes: finder.probes });
             let beside = Beside { searched, ..report.beside };
             return Ok(Report { beside, ..report });

@@ -224,7 +224,7 @@ fn loads(report: &Report) -> String {
 }
 
 /// A table without rules, whose columns are aligned to the right but for some.
-fn plain(columns: &[&str], left: &[usize]) -> Table {
+pub(crate) fn plain(columns: &[&str], left: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING);
     table.set_header(columns);

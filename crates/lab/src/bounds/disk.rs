@@ -17,6 +17,29 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 /// Syncs timed at least, however slow.
 const SYNCS_MIN: usize = 5;
 
+/// A small file in which one record at a time is written and synced, over the one before.
+pub(crate) struct SyncProbe {
+    file: File,
+    record: Vec<u8>,
+}
+
+impl SyncProbe {
+    /// A temporary file in `folder`, with a record in it.
+    pub(crate) fn new(folder: &Path) -> io::Result<Self> {
+        let record = (0..RECORD_BYTES as u32).map(|n| noise(n) as u8).collect();
+        let mut probe = Self { file: tempfile::tempfile_in(folder)?, record };
+        // The first write takes space, which later ones do not.
+        probe.time()?;
+        Ok(probe)
+    }
+
+    /// Time of writing a record and syncing it.
+    pub(crate) fn time(&mut self) -> io::Result<Duration> {
+        self.file.seek(SeekFrom::Start(0))?;
+        timed_sync(&mut self.file, &self.record)
+    }
+}
+
 /// Measures the disk that holds `folder`, with a temporary file in it.
 ///
 /// # Errors
@@ -58,12 +81,16 @@ fn sync_times(file: &mut File, record: &[u8]) -> io::Result<Vec<Duration>> {
     let began = Instant::now();
     let mut times = Vec::new();
     while times.len() < SYNCS_MIN || began.elapsed() < TIMEOUT {
-        let before = Instant::now();
-        file.write_all(record)?;
-        file.sync_data()?;
-        times.push(before.elapsed());
+        times.push(timed_sync(file, record)?);
     }
     Ok(times)
+}
+
+fn timed_sync(file: &mut File, record: &[u8]) -> io::Result<Duration> {
+    let before = Instant::now();
+    file.write_all(record)?;
+    file.sync_data()?;
+    Ok(before.elapsed())
 }
 
 /// Bytes that do not repeat.

@@ -2,15 +2,13 @@
 
 use super::search::{self, Knee};
 use super::{Candidate, ComparisonSpec, Finding, Means};
-use crate::experiment::results::{self, Writer};
-use crate::experiment::{Measured, Record, RunError, Setup, Shard};
+use crate::experiment::results::Writer;
+use crate::experiment::{Measured, Point, Record, RunError, Setup, Shard};
 use crate::side_by_side::side_by_side;
 use parking_lot::Mutex;
-use quorate_report::text::utc;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime};
 
 /// Results of points measured before, by key; those of one key in the order of their measurement.
 pub(super) type Known = BTreeMap<String, VecDeque<Record>>;
@@ -126,7 +124,7 @@ impl<'a> Bench<'a> {
         let record = match known {
             Some(record) => record,
             None if self.only_known => return Err(RunError::Failed("a point is missing".into())),
-            None => self.measured(setup)?,
+            None => self.measured(&setup)?,
         };
         let measured = record.failed.is_none().then(|| Measured {
             numbers: record.measured.clone(),
@@ -138,32 +136,18 @@ impl<'a> Bench<'a> {
     }
 
     /// The result of a point that is measured now.
-    fn measured(&self, setup: Setup) -> Result<Record, RunError> {
+    fn measured(&self, setup: &Setup) -> Result<Record, RunError> {
         if self.means.interrupted.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        let (started, began) = (utc(SystemTime::now()), Instant::now());
-        let (measured, failed) = match self.means.runner.run(&setup, self.means.interrupted) {
-            Ok(measured) => (measured, None),
-            Err(RunError::Failed(reason)) => (Measured::default(), Some(reason)),
-            Err(error) => return Err(error),
-        };
-        let record = Record {
-            format: results::FORMAT,
-            experiment: "compare".to_owned(),
-            preset: self.spec.preset(),
+        let point = Point {
+            experiment: "compare",
+            preset: &self.spec.preset(),
             shard: self.shard,
-            key: setup.key(),
             setup,
-            // A search must go on alike with what is read again.
-            measured: results::rounded_all(measured.numbers),
-            failed,
-            signatures: measured.signatures,
-            started,
-            wall_s: results::rounded(began.elapsed().as_secs_f64()),
-            machine: self.means.machine.clone(),
-            details: results::rounded_within(measured.details),
+            machine: self.means.machine,
         };
+        let record = point.measure(self.means.runner, self.means.interrupted)?;
         if let Some(writer) = &self.writer {
             writer.lock().add(&record).map_err(|error| RunError::Refused(error.to_string()))?;
         }

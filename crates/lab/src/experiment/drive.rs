@@ -1,15 +1,14 @@
 //! An experiment's points, one after another or side by side, each kept as soon as it is finished.
 
-use super::results::{self, FORMAT, Record, ResultsError, Writer};
-use super::{Experiment, Job, Measured, RunError, Runner, Runners, Setup, Shard};
+use super::results::{self, Record, ResultsError, Writer};
+use super::{Experiment, Job, Point, RunError, Runner, Runners, Setup, Shard};
 use crate::side_by_side::side_by_side;
 use parking_lot::Mutex;
-use quorate_report::text::utc;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// Experiment to run, and the way to run it.
 #[derive(Debug)]
@@ -202,27 +201,14 @@ impl Run<'_> {
             return Err(DriveError::Interrupted);
         }
         (self.report)(Event::Started(&task.job.setup));
-        let (started, began) = (utc(SystemTime::now()), Instant::now());
-        let (measured, failed) = match task.runner.run(&task.job.setup, self.interrupted) {
-            Ok(measured) => (measured, None),
-            Err(RunError::Failed(reason)) => (Measured::default(), Some(reason)),
-            Err(error) => return Err(refused(error)),
-        };
-        let record = Record {
-            format: FORMAT,
-            experiment: self.plan.experiment.id.clone(),
-            preset: self.plan.preset.to_owned(),
+        let point = Point {
+            experiment: &self.plan.experiment.id,
+            preset: self.plan.preset,
             shard: self.plan.shard,
-            key: task.job.key.clone(),
-            setup: task.job.setup.clone(),
-            measured: results::rounded_all(measured.numbers),
-            failed,
-            signatures: measured.signatures,
-            started,
-            wall_s: results::rounded(began.elapsed().as_secs_f64()),
-            machine: self.plan.machine.clone(),
-            details: results::rounded_within(measured.details),
+            setup: &task.job.setup,
+            machine: &self.plan.machine,
         };
+        let record = point.measure(task.runner, self.interrupted).map_err(refused)?;
         self.keep(record, task.estimate_s / threads as f64)
     }
 

@@ -1,9 +1,9 @@
 //! Experiments, as files describe them.
 
+use super::fields::{refuse_unknown, suggestion, take_table, take_text, take_texts};
 use super::figure::{Figure, Kind};
 use super::matrix::{self, Job};
 use super::{Setup, metrics};
-use quorate_node::config::check::nearest;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -229,25 +229,6 @@ fn axes(figure: &Figure) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses the first field that is not known, and names the known one nearest to it.
-fn refuse_unknown(place: &str, table: &Table, known: &[String]) -> Result<(), String> {
-    let Some(name) = table.keys().find(|name| !known.contains(name)) else { return Ok(()) };
-    let hint = suggestion(name, known.iter().map(String::as_str));
-    Err(format!("{place} has an unknown field '{name}'{hint}"))
-}
-
-fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(name, known).map_or(String::new(), |near| format!(": did you mean '{near}'?"))
-}
-
-fn take_table(table: &mut Table, name: &str) -> Result<Table, String> {
-    match table.remove(name) {
-        None => Ok(Table::new()),
-        Some(Value::Table(inner)) => Ok(inner),
-        Some(_) => Err(format!("[{name}] must be a table")),
-    }
-}
-
 fn take_tables(table: &mut Table, name: &str, place: &str) -> Result<Vec<Table>, String> {
     let Some(value) = table.remove(name) else { return Ok(Vec::new()) };
     let tables: Vec<Table> =
@@ -256,17 +237,4 @@ fn take_tables(table: &mut Table, name: &str, place: &str) -> Result<Vec<Table>,
         refuse_unknown(place, inner, &Setup::fields())?;
     }
     Ok(tables)
-}
-
-fn take_text(table: &mut Table, name: &str) -> Result<Option<String>, String> {
-    match table.remove(name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
-        Some(_) => Err(format!("'{name}' must be a text")),
-    }
-}
-
-fn take_texts(table: &mut Table, name: &str) -> Result<Vec<String>, String> {
-    let Some(value) = table.remove(name) else { return Ok(Vec::new()) };
-    value.try_into().map_err(|_| format!("'{name}' must be a list of texts"))
 }

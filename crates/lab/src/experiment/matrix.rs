@@ -43,7 +43,7 @@ pub(super) fn expand(base: &Table, matrix: &Table) -> Result<Vec<Setup>, String>
         };
         tables = choices.iter().flat_map(with).collect();
     }
-    tables.into_iter().map(setup).collect()
+    tables.into_iter().map(setup_of).collect()
 }
 
 fn choices(name: &str, value: &Value) -> Result<Vec<Value>, String> {
@@ -58,7 +58,11 @@ fn choices(name: &str, value: &Value) -> Result<Vec<Value>, String> {
     }
 }
 
-fn setup(table: Table) -> Result<Setup, String> {
+/// The point that a table of fields describes.
+///
+/// # Errors
+/// What does not fit, naming the field where that is known.
+pub(crate) fn setup_of(table: Table) -> Result<Setup, String> {
     // One at a time, so that the error can name the field: the whole would only say "invalid type".
     for (name, value) in &table {
         let alone = Table::from_iter([(name.clone(), value.clone())]);
@@ -89,7 +93,7 @@ pub(super) fn jobs(setups: &[Setup], repeats: u32, seed: u64) -> Vec<Job> {
 }
 
 /// Fisher and Yates' shuffle.
-fn shuffle<T>(items: &mut [T], seed: u64) {
+pub(crate) fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut draws = ChaCha8Rng::seed_from_u64(seed);
     for last in (1..items.len()).rev() {
         let other = (draws.next_u64() % (last as u64 + 1)) as usize;

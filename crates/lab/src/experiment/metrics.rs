@@ -57,6 +57,11 @@ pub const METRICS: &[Metric] = &[
     metric("bytes_per_tx", "bytes sent by all validators", "B/tx"),
     metric("bytes_per_validator_s", "bytes sent by one validator", "MB/s"),
     metric("cpu_cores", "cores that all validators kept busy", "cores"),
+    metric("height_us", "processor time of one validator for each height", "µs"),
+    metric("machine_bound_tps", "what disk, processor and execution allow", "tx/s"),
+    metric("bound_share", "share of what the machine's parts allow", "%"),
+    // Of a suite's row that stands beside another.
+    metric("ratio", "throughput over that of the row beside it", ""),
     metric("busiest_share", "load of the busiest validator's processor", "%"),
     metric("uplink_share", "load of the busiest host's uplink", "%"),
     // Processor time of one validator's threads for a committed operation.

@@ -60,8 +60,7 @@ impl Record {
     /// The processor that it was measured on, with the number of its cores.
     #[must_use]
     pub fn processor(&self) -> String {
-        let cpu = self.machine["cpu"].as_str().unwrap_or("unknown");
-        format!("{cpu}, {} cores", self.machine["cores"])
+        processor_of(&self.machine)
     }
 
     /// Tells whether another run of the same point came to the same.
@@ -82,6 +81,12 @@ impl Record {
         let measured_here = self.setup.runner != RunnerKind::Simulated;
         same("commit") && same("optimised") && (!measured_here || same("cpu") && same("cores"))
     }
+}
+
+/// The processor of a machine, with the number of its cores.
+pub(crate) fn processor_of(machine: &Value) -> String {
+    let cpu = machine["cpu"].as_str().unwrap_or("unknown");
+    format!("{cpu}, {} cores", machine["cores"])
 }
 
 /// Reason for which a results file cannot be used.
@@ -198,7 +203,8 @@ impl Writer {
     }
 }
 
-/// To nine significant digits: more than anybody measures, and the same when it is read again.
+/// To nine significant digits: more than anybody measures, and the same when it is read again, so
+/// that a search goes on alike with it.
 pub(crate) fn rounded(number: f64) -> f64 {
     format!("{number:.8e}").parse().unwrap_or(number)
 }

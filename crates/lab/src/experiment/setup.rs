@@ -4,6 +4,7 @@ use crate::ServiceKind;
 use crate::load::{SendTo, Shape};
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
+use quorate_ledger::evm::mix;
 use quorate_model::Profile;
 use quorate_payments::PayScheme;
 use quorate_storage::Durability;
@@ -90,6 +91,16 @@ pub struct Setup {
     /// always that of `noop`, and costs what `kv` or `evm` would where that is named.
     #[serde(with = "as_text")]
     pub service: ServiceKind,
+    /// Keys that are written, in random order, with the key-value store. Real processes.
+    pub keys: u64,
+    /// Kinds of transactions with the EVM ledger: `mixed` or `transfers`. Real processes.
+    #[serde(with = "as_text")]
+    pub mix: mix::Shape,
+    /// `true` if the highest rate that is kept up with is searched for, from `rate` on, and
+    /// measured. Real processes.
+    pub find_max: bool,
+    /// `true` if what the machine could do at most is measured first. Real processes.
+    pub bounds: bool,
     /// The last so many members crash.
     pub crashed: u16,
     /// `true` if those who crash are spread over the committee instead, counted from the last.
@@ -183,6 +194,10 @@ impl Default for Setup {
             tx_bytes: 512,
             durability: Durability::Fsync,
             service: ServiceKind::Log,
+            keys: 100_000,
+            mix: mix::Shape::default(),
+            find_max: false,
+            bounds: false,
             crashed: 0,
             crashed_apart: false,
             leader_crashes: false,
@@ -216,6 +231,10 @@ impl Default for Setup {
         }
     }
 }
+
+/// Fields that are no part of a point's key at their defaults, so that points from before there
+/// were such fields keep theirs.
+const ADDED_LATER: [&str; 4] = ["keys", "mix", "find_max", "bounds"];
 
 /// Ranges of a setup: name, value, least, most.
 type Range = (&'static str, u64, u64, u64);
@@ -259,6 +278,7 @@ impl Setup {
             );
         }
         self.validate_transport()?;
+        self.validate_processes()?;
         self.settings.validate().map_err(|error| error.to_string())?;
         self.topology().map(drop).map_err(|error| error.to_string())
     }
@@ -294,6 +314,16 @@ impl Setup {
         Ok(())
     }
 
+    fn validate_processes(&self) -> Result<(), String> {
+        if (self.find_max || self.bounds) && self.runner != RunnerKind::Processes {
+            return Err("'find_max' and 'bounds' are of real processes alone".to_owned());
+        }
+        if self.find_max && self.crashed > 0 {
+            return Err("'find_max' is for a committee in which nobody crashes".to_owned());
+        }
+        Ok(())
+    }
+
     fn validate_transport(&self) -> Result<(), String> {
         let bytes = self.message_commands.saturating_mul(self.tx_bytes as u64);
         if self.runner != RunnerKind::Transport {
@@ -309,7 +339,7 @@ impl Setup {
         Ok(())
     }
 
-    fn ranges(&self) -> [Range; 18] {
+    fn ranges(&self) -> [Range; 19] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
@@ -317,6 +347,7 @@ impl Setup {
             ("rate", self.rate, 1, 10_000_000),
             ("request_operations", u64::from(self.request_operations), 1, 256),
             ("tx_bytes", self.tx_bytes as u64, 1, 65_536),
+            ("keys", self.keys, 1, 1_000_000_000),
             ("duration_s", self.duration_s, 1, 86_400),
             ("warmup_s", self.warmup_s, 0, 86_400),
             ("drain_s", self.drain_s, 0, 3_600),
@@ -414,7 +445,13 @@ impl Setup {
     /// The name under which a point's result is kept: a hash of everything that decides it.
     #[must_use]
     pub fn key(&self) -> String {
-        let mut text = self.to_json().to_string();
+        let (mut fields, default) = (self.to_json(), Self::default().to_json());
+        if let Some(fields) = fields.as_object_mut() {
+            fields.retain(|name, value| {
+                !ADDED_LATER.contains(&name.as_str()) || *value != default[name]
+            });
+        }
+        let mut text = fields.to_string();
         if self.prices.ends_with(".toml") {
             // What a file says counts, not what it is called; one that is not there is refused
             // later.

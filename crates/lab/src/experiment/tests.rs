@@ -160,6 +160,7 @@ fn what_decides_a_point_decides_its_key() {
     assert_eq!(setup.key(), Setup::default().key());
     let other = Setup { seed: 2, ..setup.clone() };
     assert_ne!(other.key(), setup.key());
+    assert_ne!(Setup { keys: 7, ..setup.clone() }.key(), setup.key());
     assert_eq!(other.without_seed(), setup.without_seed());
     assert!(Setup::fields().contains(&"vote_wait_ms".to_owned()), "replicas' settings are fields");
     let back: Setup = serde_json::from_value(setup.to_json()).unwrap();

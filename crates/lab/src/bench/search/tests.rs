@@ -1,12 +1,13 @@
 use super::{
-    ProbeResult, RATE_MIN, Search, backlog_growth, confirmation_config, judge, probe_config,
+    FIRST_RATE, ProbeResult, RATE_MIN, Search, backlog_growth, confirmation_config, judge,
+    probe_config,
 };
 use quorate_report::results::Rates;
 use quorate_report::results::beside::{Probe, Searched};
 
 /// Probes a committee that keeps up with exactly this rate.
 fn search(capacity: u64) -> (Search, Vec<u64>) {
-    let mut search = Search::default();
+    let mut search = Search::from(FIRST_RATE);
     let mut probed = Vec::new();
     while let Some(rate) = search.next() {
         assert!(probed.len() < 64, "{probed:?}");
@@ -31,6 +32,15 @@ fn the_rate_found_is_within_a_twentieth() {
 fn probes_double_and_then_halve_the_gap() {
     let (_, probed) = search(9_000);
     assert_eq!(probed[..6], [2_000, 4_000, 8_000, 16_000, 12_000, 10_000]);
+}
+
+#[test]
+fn a_search_begins_where_it_is_told() {
+    let mut search = Search::from(40_000);
+    assert_eq!(search.next(), Some(40_000));
+    search.learn(40_000, false);
+    assert_eq!(search.next(), Some(20_000));
+    assert_eq!(Search::from(1).next(), Some(RATE_MIN), "nothing below the lowest is tried");
 }
 
 #[test]

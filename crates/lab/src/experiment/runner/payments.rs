@@ -48,6 +48,7 @@ impl Runner for Payments {
             ("authority_tps", report.one_authority_tx_s),
             ("per_core_tps", report.per_core_tx_s()),
             ("bound_tps", report.bound.tx_s()),
+            ("bound_share", 100.0 * report.share_of_bound()),
             ("paid_tps", report.all_tx_s),
             ("paid_p50_ms", report.latency_ms.p50),
             ("paid_p99_ms", report.latency_ms.p99),

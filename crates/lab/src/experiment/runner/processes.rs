@@ -1,11 +1,11 @@
 //! Committees of real processes on this machine: [`crate::bench`], one run a point.
 
 use super::{Measured, RunError, Runner, Signatures};
-use crate::bench::{self, At, BenchConfig, BenchError, Progress, Target};
+use crate::bench::{self, At, BenchConfig, BenchError, Progress, Target, search};
 use crate::experiment::{Kept, Setup, metrics};
 use crate::load::{LoadConfig, MixPlan};
 use quorate_report::Report;
-use quorate_report::results::LatencyMs;
+use quorate_report::results::{LatencyMs, ValidatorReport};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,10 +13,12 @@ use std::sync::atomic::AtomicBool;
 
 /// Log kept for members that fell behind, as `bench` has it by default.
 const RETENTION_BYTES: u64 = 64 << 20;
-/// Keys that are written where the service is the key-value store.
-const KEYS: u64 = 100_000;
 /// Seconds to start and to stop a committee, and for each validator.
 const OVERHEAD_S: (f64, f64) = (3.0, 0.3);
+/// Seconds to measure what the machine could do.
+const BOUNDS_S: f64 = 3.0;
+/// Probes of a search that begins near what it finds, and the seconds of load of one.
+const PROBES: (f64, f64) = (7.0, 5.0);
 
 /// Runs committees of processes.
 #[derive(Clone, Debug)]
@@ -43,7 +45,7 @@ impl Processes {
             scheme: setup.scheme,
             members: None,
             load: load(setup),
-            mix: MixPlan::default(),
+            mix: MixPlan { shape: setup.mix, ..MixPlan::default() },
             reads: 0,
             trace: None,
             kills: last.map(kill).collect(),
@@ -59,7 +61,7 @@ impl Processes {
             service: setup.service,
             settings: setup.settings.clone(),
             emulation: emulated.then_some(emulation),
-            bounds: false,
+            bounds: setup.bounds,
             directory: None,
             executable: self.executable.clone(),
         }
@@ -73,7 +75,7 @@ fn load(setup: &Setup) -> LoadConfig {
         outstanding: 256,
         send_to: setup.send_to,
         tx_bytes: setup.tx_bytes,
-        keys: KEYS,
+        keys: setup.keys,
         duration_s: setup.duration_s,
         warmup_s: setup.warmup_s,
         drain_s: setup.drain_s,
@@ -92,14 +94,25 @@ impl Runner for Processes {
 
     fn estimate_s(&self, setup: &Setup) -> f64 {
         let (once, each) = OVERHEAD_S;
-        setup.load_span().as_secs_f64() + once + each * f64::from(setup.validators)
+        let around_s = once + each * f64::from(setup.validators);
+        let (probes, probe_s) = if setup.find_max { PROBES } else { (0.0, 0.0) };
+        let bounds_s = if setup.bounds { BOUNDS_S } else { 0.0 };
+        let run_s = setup.load_span().as_secs_f64() + around_s;
+        bounds_s + probes * (probe_s + around_s) + run_s
     }
 
     fn run(&self, setup: &Setup, interrupted: &AtomicBool) -> Result<Measured, RunError> {
-        let config = self.config(setup);
-        match bench::run_for_experiment(&config, &Progress::new(true), interrupted) {
+        let (config, progress) = (self.config(setup), Progress::new(true));
+        let report = if setup.find_max {
+            let limit_ms = search::fitting_p99_limit_ms(&config);
+            bench::find_max(&config, limit_ms, &progress, interrupted)
+        } else {
+            bench::run_for_experiment(&config, &progress, interrupted)
+        };
+        match report {
             Ok(report) => Ok(measured(&report, setup)),
             Err(BenchError::Interrupted) => Err(RunError::Interrupted),
+            Err(BenchError::NoRate(reason)) => Err(RunError::Failed(reason)),
             Err(error) if error.is_overload() => Err(RunError::Failed(error.in_short())),
             Err(error) => Err(RunError::Refused(error.to_string())),
         }
@@ -127,6 +140,9 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
     add("view_changes", report.view_changes.map(|changes| changes as f64));
     add("certificate_bytes", report.certificate_bytes.map(|bytes| bytes as f64));
     add("goodput_tps", report.goodput_tps);
+    add("height_us", height_us(report));
+    add("machine_bound_tps", bound_tps(report));
+    add("bound_share", bound_tps(report).map(|bound| 100.0 * report.committed_tps / bound));
     for (station, us) in &report.stations_us {
         add(&metrics::of_station(station), Some(*us));
     }
@@ -137,11 +153,35 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
         "client_cpu_seconds": report.client_cpu_seconds,
         "rss_mb_max": report.rss_mb_max,
     });
+    if let Some(searched) = &report.beside.searched {
+        details["searched"] = json!(searched);
+    }
+    if let Some(bounds) = &report.beside.bounds {
+        details["bounds"] = json!(bounds);
+    }
     if setup.keep_latencies {
         let kept = Kept::new(&report.latency_over_time, &report.latency_distribution_us);
         details[Kept::NAME] = json!(kept);
     }
     Measured { numbers, signatures: Signatures::Real, details }
+}
+
+/// Processor time of one validator for each height that it executed in the window, in
+/// microseconds: all of them together, since their own times are known to tenths of a second.
+fn height_us(report: &Report) -> Option<f64> {
+    let opened = report.timeline.iter().position(|second| second.second == 0)?;
+    let heights = |validator: &ValidatorReport| {
+        let height = |index: usize| *validator.each_second.height.get(index)?;
+        height(report.timeline.len() - 1)?.checked_sub(height(opened)?)
+    };
+    let all: u64 = report.validators.iter().map(heights).sum::<Option<u64>>()?;
+    (all > 0).then(|| 1e6 * report.cpu_seconds.unwrap_or(0.0) / all as f64)
+}
+
+/// The lowest of the bounds that were measured beside a run, in operations per second.
+fn bound_tps(report: &Report) -> Option<f64> {
+    let bounds = report.beside.bounds.iter().flat_map(|bounds| [bounds.disk_tps, bounds.cpu_tps]);
+    bounds.chain(report.beside.evm.iter().map(|evm| evm.bound_tps)).reduce(f64::min)
 }
 
 #[cfg(test)]

@@ -1,0 +1,132 @@
+//! A result as text, for a terminal.
+
+use super::figures::FIGURES;
+use super::{RowResult, SuiteResult};
+use crate::bench::table::plain;
+use comfy_table::Table;
+
+/// Draws the result as text.
+#[must_use]
+pub fn render(result: &SuiteResult) -> String {
+    let mut text = head(result);
+    text.push_str(&lines(&figures(result)));
+    text.push('\n');
+    for row in &result.rows {
+        text.push_str(&format!("  {}: {}\n", row.row, row.title));
+    }
+    if let Some(against) = against(result) {
+        text.push_str(&against);
+    }
+    for section in [failures(result), disturbances(result)].into_iter().flatten() {
+        text.push_str(&format!("\n{section}"));
+    }
+    if result.machine["optimised"] == false {
+        text.push_str("\nThis binary is not optimised: build with --release for figures that mean something.\n");
+    }
+    text
+}
+
+/// A row's figures in one line, while others are still to come.
+#[must_use]
+pub fn line(row: &RowResult) -> String {
+    if let Some(reason) = &row.record.failed {
+        return format!("{}: no result: {reason}", row.row);
+    }
+    let figure = |figure: &super::figures::Figure| {
+        let (_, value) = figure.of(&row.record)?;
+        Some(format!("{} {}", figure.heading, (figure.text)(value)))
+    };
+    let figures: Vec<String> = FIGURES.iter().filter_map(figure).collect();
+    format!("{}: {}", row.row, figures.join(" · "))
+}
+
+fn head(result: &SuiteResult) -> String {
+    let (met, goals) = result.goals();
+    format!(
+        "{} · {} · {} · commit {} · seed {}\n{met} of {goals} goals met\n\n",
+        result.title,
+        result.started,
+        result.processor(),
+        result.commit(),
+        result.seed,
+    )
+}
+
+fn figures(result: &SuiteResult) -> Table {
+    let headings = FIGURES.iter().map(|figure| figure.heading);
+    let columns: Vec<&str> = ["row"].into_iter().chain(headings).chain(["goal"]).collect();
+    let mut table = plain(&columns, &[0, columns.len() - 1]);
+    for row in &result.rows {
+        table.add_row(cells(row, "\n"));
+    }
+    table
+}
+
+/// Cells of a row: its key, marked where the machine was not quiet, its figures and its goals.
+pub(super) fn cells(row: &RowResult, between: &str) -> Vec<String> {
+    let mark = if row.disturbances.is_empty() { "" } else { " *" };
+    let goals = row.goals.iter().map(|goal| goal.describe(row.beside.as_deref()));
+    let goals = goals.collect::<Vec<_>>().join(between);
+    let figures = FIGURES.iter().map(|figure| figure.cell(&row.record));
+    [format!("{}{mark}", row.row)].into_iter().chain(figures).chain([goals]).collect()
+}
+
+/// Ratios to the earlier result, where there is one.
+fn against(result: &SuiteResult) -> Option<String> {
+    let heading = against_heading(result)?;
+    let columns: Vec<&str> = ratio_columns().collect();
+    let mut table = plain(&columns, &[0, columns.len() - 1]);
+    for row in &result.rows {
+        table.add_row(ratio_cells(row));
+    }
+    Some(format!("\n{heading}:\n{}", lines(&table)))
+}
+
+/// The earlier result in words.
+pub(super) fn against_heading(result: &SuiteResult) -> Option<String> {
+    let earlier = result.against.as_ref()?;
+    let machine = if earlier.processor == result.processor() {
+        String::new()
+    } else {
+        format!(" on another machine ({})", earlier.processor)
+    };
+    let (started, commit) = (&earlier.started, &earlier.commit);
+    Some(format!("Ratios to the result of {started}, commit {commit}{machine}"))
+}
+
+/// Headings of the table of ratios.
+pub(super) fn ratio_columns() -> impl Iterator<Item = &'static str> {
+    ["row"].into_iter().chain(FIGURES.iter().map(|figure| figure.heading)).chain(["note"])
+}
+
+/// Cells of a row in the table of ratios.
+pub(super) fn ratio_cells(row: &RowResult) -> Vec<String> {
+    let compared = row.against.clone().unwrap_or_default();
+    let ratio = |figure: &super::figures::Figure| {
+        let found = compared.ratios.iter().find(|(name, _)| figure.has(name));
+        found.map_or("-".to_owned(), |(_, ratio)| format!("×{ratio:.2}"))
+    };
+    let ratios = FIGURES.iter().map(ratio);
+    let note = compared.note.clone().unwrap_or_default();
+    [row.row.clone()].into_iter().chain(ratios).chain([note]).collect()
+}
+
+/// Rows without a result, and why.
+fn failures(result: &SuiteResult) -> Option<String> {
+    let failed =
+        |row: &RowResult| Some(format!("  {}: {}\n", row.row, row.record.failed.as_ref()?));
+    let failed: String = result.rows.iter().filter_map(failed).collect();
+    (!failed.is_empty()).then(|| format!("Without a result:\n{failed}"))
+}
+
+/// Rows on a machine that was not quiet, and what was seen.
+fn disturbances(result: &SuiteResult) -> Option<String> {
+    let disturbed = result.rows.iter().filter(|row| !row.disturbances.is_empty());
+    let line = |row: &RowResult| format!("  {}: {}\n", row.row, row.disturbances.join("; "));
+    let lines: String = disturbed.map(line).collect();
+    (!lines.is_empty()).then(|| format!("* The machine was not quiet:\n{lines}"))
+}
+
+fn lines(table: &Table) -> String {
+    table.lines().map(|line| format!("  {}\n", line.trim_end())).collect()
+}
