@@ -33,6 +33,7 @@ mod shard;
 pub mod statistics;
 
 pub(crate) use fields::{refuse_unknown, suggestion, take_table, take_text};
+pub(crate) use file::{parse_as, read_text};
 pub(crate) use matrix::{setup_of, shuffle};
 
 pub use drive::{DriveError, Event, Plan, drive, estimate_s, sort};

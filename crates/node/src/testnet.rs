@@ -282,7 +282,7 @@ impl Testnet {
             }
         }
         let client_key = client.map(|(key, _)| key);
-        let committee = directory.join(plan.layout.shared("committee.toml"));
+        let committee = directory.join(plan.layout.shared(Layout::COMMITTEE));
         let existing = plan.keys.as_ref().and_then(|keys| keys.committee.groups.clone());
         let groups = dealing.map(|dealing| Groups::from(&dealing.groups)).or(existing);
         write(&committee, &plan.committee(members, groups))?;
@@ -441,7 +441,7 @@ impl TestnetPlan {
             http: self.http_address(2 * self.members + self.learners + index),
             gateway: has_gateway.then(|| self.gateway_address(self.members + index)),
             emulation: None,
-            committee: layout.named_shared("committee.toml"),
+            committee: layout.named_shared(Layout::COMMITTEE),
             genesis: self.genesis.as_ref().map(|_| layout.named_shared(self.layout.genesis())),
             ..self.config(index)
         }
@@ -449,7 +449,7 @@ impl TestnetPlan {
 
     fn config(&self, index: usize) -> NodeConfig {
         let layout = self.layout;
-        let committee = layout.named_shared("committee.toml");
+        let committee = layout.named_shared(Layout::COMMITTEE);
         let is_mounted = layout == Layout::Volumes;
         let data = if is_mounted { Layout::DATA } else { "data" };
         let default = NodeConfig::new(committee, layout.named_key(), data.into());

@@ -57,7 +57,7 @@ pub(super) const TIMEOUT_MS: u64 = 500;
     what the paper compares\n  \
     quorate bench --protocol sbft --keys-from keys    keys of `quorate keys dkg`\n  \
     quorate bench --json > result.json\n  \
-    quorate bench --suite                             fourteen rows beside goals, 15 minutes\n  \
+    quorate bench --suite                             fourteen rows beside goals\n  \
     quorate bench --suite --against quorate-results/suite-20260131-120000.json\n                                                    \
     the same again, and ratios\n  \
     quorate bench --suite --only n4-light,n10-max     two of its rows\n\n\

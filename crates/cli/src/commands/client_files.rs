@@ -29,7 +29,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn path(&self) -> PathBuf {
-        let in_folder = || self.net.join(Layout::of(&self.net).shared("committee.toml"));
+        let in_folder = || self.net.join(Layout::of(&self.net).shared(Layout::COMMITTEE));
         self.committee.clone().unwrap_or_else(in_folder)
     }
 

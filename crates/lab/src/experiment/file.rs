@@ -67,14 +67,30 @@ pub enum ExperimentError {
     },
 }
 
+/// The text of a file that describes what is measured.
+pub(crate) fn read_text(path: &Path) -> Result<String, ExperimentError> {
+    let unreadable = |source| ExperimentError::Unreadable { path: path.to_owned(), source };
+    fs::read_to_string(path).map_err(unreadable)
+}
+
+/// Makes of a text's table what it describes; `name` is what errors call it.
+pub(crate) fn parse_as<T>(
+    name: &str,
+    text: &str,
+    make: impl FnOnce(Table) -> Result<T, String>,
+) -> Result<T, ExperimentError> {
+    let table = text.parse().map_err(|error: toml::de::Error| error.to_string());
+    let refused = |reason| ExperimentError::Refused { name: name.to_owned(), reason };
+    table.and_then(make).map_err(refused)
+}
+
 impl Experiment {
     /// Reads a file.
     ///
     /// # Errors
     /// When it cannot be read or is refused.
     pub fn read(path: &Path) -> Result<Self, ExperimentError> {
-        let unreadable = |source| ExperimentError::Unreadable { path: path.to_owned(), source };
-        Self::parse(&path.display().to_string(), &fs::read_to_string(path).map_err(unreadable)?)
+        Self::parse(&path.display().to_string(), &read_text(path)?)
     }
 
     /// Reads a text; `name` is what errors call it. Every preset is expanded once, so that one that
@@ -83,14 +99,13 @@ impl Experiment {
     /// # Errors
     /// What is wrong, and where. Of an unknown field also the known one nearest to it.
     pub fn parse(name: &str, text: &str) -> Result<Self, ExperimentError> {
-        let refused = |reason: String| ExperimentError::Refused { name: name.to_owned(), reason };
-        let table: Table =
-            text.parse().map_err(|error: toml::de::Error| refused(error.to_string()))?;
-        let experiment = Self::from_table(table).map_err(refused)?;
-        for preset in experiment.presets.keys() {
-            experiment.setups(preset).map_err(refused)?;
-        }
-        Ok(experiment)
+        parse_as(name, text, |table| {
+            let experiment = Self::from_table(table)?;
+            for preset in experiment.presets.keys() {
+                experiment.setups(preset)?;
+            }
+            Ok(experiment)
+        })
     }
 
     fn from_table(mut table: Table) -> Result<Self, String> {

@@ -23,8 +23,8 @@ pub struct Point<'a> {
 }
 
 impl Point<'_> {
-    /// Measures it. That nothing could be measured, because
-    /// the point is beyond what committee or machine can do, is a result too.
+    /// Measures it. That nothing could be measured, because the point is beyond what committee or
+    /// machine can do, is a result too.
     ///
     /// # Errors
     /// When it was interrupted, or no point of its kind can be measured.

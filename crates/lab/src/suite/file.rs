@@ -3,10 +3,9 @@
 use super::goal::{Goal, Limit, RATIO};
 use super::{SuiteError, figures};
 use crate::experiment::{
-    ExperimentError, RunnerKind, Setup, metrics, refuse_unknown, setup_of, suggestion, take_table,
-    take_text,
+    ExperimentError, RunnerKind, Setup, metrics, parse_as, read_text, refuse_unknown, setup_of,
+    suggestion, take_table, take_text,
 };
-use std::fs;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -56,8 +55,7 @@ impl Suite {
     /// # Errors
     /// When it cannot be read or is refused.
     pub fn read(path: &Path) -> Result<Self, ExperimentError> {
-        let unreadable = |source| ExperimentError::Unreadable { path: path.to_owned(), source };
-        Self::parse(&path.display().to_string(), &fs::read_to_string(path).map_err(unreadable)?)
+        Self::parse(&path.display().to_string(), &read_text(path)?)
     }
 
     /// Reads a text; `name` is what errors call it.
@@ -65,10 +63,7 @@ impl Suite {
     /// # Errors
     /// What is wrong, and where. Of an unknown field also the known one nearest to it.
     pub fn parse(name: &str, text: &str) -> Result<Self, ExperimentError> {
-        let refused = |reason: String| ExperimentError::Refused { name: name.to_owned(), reason };
-        let table: Table =
-            text.parse().map_err(|error: toml::de::Error| refused(error.to_string()))?;
-        Self::from_table(table).map_err(refused)
+        parse_as(name, text, Self::from_table)
     }
 
     /// Those rows alone, in their order.

@@ -1,9 +1,8 @@
 //! A result as a page of documentation, in Markdown.
 
-use super::figures::FIGURES;
 use super::result::write;
-use super::table::{against_heading, cells, ratio_cells, ratio_columns};
-use super::{RowResult, SuiteError, SuiteResult};
+use super::table::{against_heading, cells, columns, ratio_cells, remarks};
+use super::{SuiteError, SuiteResult};
 use quorate_report::text::span;
 use serde_json::Value;
 use std::path::Path;
@@ -30,10 +29,8 @@ pub fn check_binary(machine: &Value) -> Result<(), String> {
 /// The result as a page.
 #[must_use]
 pub fn markdown(result: &SuiteResult) -> String {
-    let headings = FIGURES.iter().map(|figure| figure.heading);
-    let columns: Vec<&str> = ["row"].into_iter().chain(headings).chain(["goal"]).collect();
     let rows = result.rows.iter().map(|row| cells(row, "; "));
-    let mut text = format!("{}\n{}", head(result), table(&columns, rows));
+    let mut text = format!("{}\n{}", head(result), table(&columns("goal"), rows));
     text.push_str(&sections(result));
     text
 }
@@ -78,27 +75,17 @@ fn sections(result: &SuiteResult) -> String {
         text.push_str(&format!("- `{}`: {}.\n", row.row, row.title));
     }
     if let Some(heading) = against_heading(result) {
-        let columns: Vec<&str> = ratio_columns().collect();
         let rows = result.rows.iter().map(ratio_cells);
         text.push_str(&format!("\n## Against an earlier result\n\n{heading}.\n\n"));
-        text.push_str(&table(&columns, rows));
+        text.push_str(&table(&columns("note"), rows));
     }
-    let failed = |row: &RowResult| Some((row.row.clone(), row.record.failed.clone()?));
-    text.push_str(&list("Without a result", result.rows.iter().filter_map(failed)));
-    let disturbed = |row: &RowResult| {
-        (!row.disturbances.is_empty()).then(|| (row.row.clone(), row.disturbances.join("; ")))
-    };
-    text.push_str(&list(
-        "Where the machine was not quiet",
-        result.rows.iter().filter_map(disturbed),
-    ));
+    for (_, heading, rows) in remarks(result) {
+        let items: String = rows.map(|(row, said)| format!("- `{row}`: {said}.\n")).collect();
+        if !items.is_empty() {
+            text.push_str(&format!("\n## {heading}\n\n{items}"));
+        }
+    }
     text
-}
-
-/// A section with an item for each row; nothing without any.
-fn list(heading: &str, items: impl Iterator<Item = (String, String)>) -> String {
-    let items: String = items.map(|(row, said)| format!("- `{row}`: {said}.\n")).collect();
-    if items.is_empty() { items } else { format!("\n## {heading}\n\n{items}") }
 }
 
 fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {

@@ -17,8 +17,11 @@ pub fn render(result: &SuiteResult) -> String {
     if let Some(against) = against(result) {
         text.push_str(&against);
     }
-    for section in [failures(result), disturbances(result)].into_iter().flatten() {
-        text.push_str(&format!("\n{section}"));
+    for (mark, heading, rows) in remarks(result) {
+        let lines: String = rows.map(|(row, said)| format!("  {row}: {said}\n")).collect();
+        if !lines.is_empty() {
+            text.push_str(&format!("\n{mark}{heading}:\n{lines}"));
+        }
     }
     if result.machine["optimised"] == false {
         text.push_str("\nThis binary is not optimised: build with --release for figures that mean something.\n");
@@ -53,8 +56,7 @@ fn head(result: &SuiteResult) -> String {
 }
 
 fn figures(result: &SuiteResult) -> Table {
-    let headings = FIGURES.iter().map(|figure| figure.heading);
-    let columns: Vec<&str> = ["row"].into_iter().chain(headings).chain(["goal"]).collect();
+    let columns = columns("goal");
     let mut table = plain(&columns, &[0, columns.len() - 1]);
     for row in &result.rows {
         table.add_row(cells(row, "\n"));
@@ -74,7 +76,7 @@ pub(super) fn cells(row: &RowResult, between: &str) -> Vec<String> {
 /// Ratios to the earlier result, where there is one.
 fn against(result: &SuiteResult) -> Option<String> {
     let heading = against_heading(result)?;
-    let columns: Vec<&str> = ratio_columns().collect();
+    let columns = columns("note");
     let mut table = plain(&columns, &[0, columns.len() - 1]);
     for row in &result.rows {
         table.add_row(ratio_cells(row));
@@ -94,9 +96,9 @@ pub(super) fn against_heading(result: &SuiteResult) -> Option<String> {
     Some(format!("Ratios to the result of {started}, commit {commit}{machine}"))
 }
 
-/// Headings of the table of ratios.
-pub(super) fn ratio_columns() -> impl Iterator<Item = &'static str> {
-    ["row"].into_iter().chain(FIGURES.iter().map(|figure| figure.heading)).chain(["note"])
+/// Headings of a table: the row, its figures, and what stands behind them.
+pub(super) fn columns(last: &'static str) -> Vec<&'static str> {
+    ["row"].into_iter().chain(FIGURES.iter().map(|figure| figure.heading)).chain([last]).collect()
 }
 
 /// Cells of a row in the table of ratios.
@@ -111,20 +113,20 @@ pub(super) fn ratio_cells(row: &RowResult) -> Vec<String> {
     [row.row.clone()].into_iter().chain(ratios).chain([note]).collect()
 }
 
-/// Rows without a result, and why.
-fn failures(result: &SuiteResult) -> Option<String> {
-    let failed =
-        |row: &RowResult| Some(format!("  {}: {}\n", row.row, row.record.failed.as_ref()?));
-    let failed: String = result.rows.iter().filter_map(failed).collect();
-    (!failed.is_empty()).then(|| format!("Without a result:\n{failed}"))
-}
-
-/// Rows on a machine that was not quiet, and what was seen.
-fn disturbances(result: &SuiteResult) -> Option<String> {
-    let disturbed = result.rows.iter().filter(|row| !row.disturbances.is_empty());
-    let line = |row: &RowResult| format!("  {}: {}\n", row.row, row.disturbances.join("; "));
-    let lines: String = disturbed.map(line).collect();
-    (!lines.is_empty()).then(|| format!("* The machine was not quiet:\n{lines}"))
+/// What is to be known of single rows: those without a result, and those on a machine that was not
+/// quiet, each with what is said of it. Before each heading is its mark in the tables.
+pub(super) fn remarks(
+    result: &SuiteResult,
+) -> [(&'static str, &'static str, impl Iterator<Item = (&str, String)>); 2] {
+    let rows = |said: fn(&RowResult) -> Option<String>| {
+        result.rows.iter().filter_map(move |row| Some((row.row.as_str(), said(row)?)))
+    };
+    let disturbed =
+        |row: &RowResult| Some(row.disturbances.join("; ")).filter(|said| !said.is_empty());
+    [
+        ("", "Without a result", rows(|row| row.record.failed.clone())),
+        ("* ", "Where the machine was not quiet", rows(disturbed)),
+    ]
 }
 
 fn lines(table: &Table) -> String {

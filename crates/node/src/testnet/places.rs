@@ -6,9 +6,6 @@ use std::path::{Path, PathBuf};
 /// The genesis file's name, beside the committee's.
 pub(super) const GENESIS: &str = "genesis.json";
 
-/// The committee file's name.
-const COMMITTEE: &str = "committee.toml";
-
 /// Folders of a committee's members, and the file that their service begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
@@ -24,6 +21,9 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// The committee file's name.
+    pub const COMMITTEE: &str = "committee.toml";
+
     /// Folder in a container of what a validator writes, when its files are in
     /// [`Layout::Volumes`]; the volume is mounted above it, and may hold other things.
     pub const DATA: &str = "/var/lib/quorate/data/validator";
@@ -40,7 +40,7 @@ impl Layout {
     /// The layout of a network's folder, as it lies there.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
-        if folder.join(Self::Volumes.shared(COMMITTEE)).exists() {
+        if folder.join(Self::Volumes.shared(Self::COMMITTEE)).exists() {
             Self::Volumes
         } else if folder.join(Self::BesideAuthorities.member(0)).exists() {
             Self::BesideAuthorities

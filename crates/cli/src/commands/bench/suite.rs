@@ -105,7 +105,10 @@ impl SuiteOptions {
             Some(Some(path)) => Suite::read(path).map_err(Failure::usage)?,
             Some(None) | None => Suite::built_in(),
         };
-        let suite = if self.only.is_empty() { suite } else { self.chosen(suite)? };
+        let suite = match self.only.as_slice() {
+            [] => suite,
+            keys => suite.only(keys).map_err(Failure::usage)?,
+        };
         let executable = std::env::current_exe().map_err(Failure::run)?;
         let runners = Runners::new(executable);
         let interrupted = signals::interrupted().map_err(Failure::run)?;
@@ -121,10 +124,6 @@ impl SuiteOptions {
         };
         let mut show = |event: Event<'_>| progress.show(&event);
         Ok(suite::sit(&sitting, &runners, &mut show, &interrupted))
-    }
-
-    fn chosen(&self, suite: Suite) -> Result<Suite, Failure> {
-        suite.only(&self.only).map_err(Failure::usage)
     }
 
     fn show(&self, result: &SuiteResult, options: &ReportOptions) -> CommandResult {
