@@ -1,7 +1,5 @@
 //! Times that decisions and requests take, as this replica sees them.
 
-use quorate_types::Time;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Upper bounds of the buckets in microseconds: from half a millisecond, twice as much each, to
@@ -82,29 +80,13 @@ impl LatencyCounts {
     }
 }
 
-/// Times of decisions and requests, and requests whose time still runs.
+/// Times of decisions and requests.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies {
     /// From the arrival of the oldest body that a payload orders to its decision.
     pub(crate) decisions: LatencyCounts,
     /// From the arrival of a request at this member to its answer, without its certificate.
     pub(crate) requests: LatencyCounts,
-    /// Arrivals of requests in the heights that are handed to execution.
-    under_way: VecDeque<Vec<Time>>,
-}
-
-impl Latencies {
-    /// A height goes to execution with requests that arrived here at these times.
-    pub(crate) fn starts(&mut self, arrivals: Vec<Time>) {
-        self.under_way.push_back(arrivals);
-    }
-
-    /// The oldest height under way is executed: its requests are answered.
-    pub(crate) fn answered(&mut self, now: Time) {
-        for arrival in self.under_way.pop_front().unwrap_or_default() {
-            self.requests.observe(now.since(arrival));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(crate) struct Mempool {
     open: Open,
     /// Set if some of the open requests are in another author's body.
     open_elsewhere: bool,
-    /// Requests in undecided bodies, the open one among them: a repeat is dropped.
+    /// Requests in bodies not executed yet, the open one among them: a repeat is dropped.
     pending: BTreeMap<(ClientId, u64), Pending>,
     pending_bytes: usize,
     /// Parts of `pending_bytes` by client.
@@ -41,7 +41,7 @@ pub(crate) struct Mempool {
     is_closed: bool,
 }
 
-/// A request in an undecided body.
+/// A request in a body that is not executed yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     /// Time at which this author took it, if it did.
@@ -59,7 +59,7 @@ pub(crate) struct Limits {
     pub(crate) capacity: Capacity,
     /// A body this old is sealed.
     pub(crate) batch_delay: Duration,
-    /// Most bytes of undecided requests.
+    /// Most bytes of requests that are not executed yet.
     pub(crate) bytes_max: usize,
     /// Most bytes of bodies under way.
     pub(crate) window_max: usize,
@@ -165,17 +165,17 @@ impl Mempool {
         self.open.retain(|request| pending.get(&key(request)).is_none_or(|one| !one.elsewhere));
     }
 
-    /// A body was decided: its requests wait no longer. The times at which those arrived that this
+    /// A body was executed: its requests wait no longer. The times at which those arrived that this
     /// author took are returned.
-    pub(crate) fn decided(&mut self, now: Time, body: &Body) -> Vec<Time> {
+    pub(crate) fn executed(&mut self, now: Time, body: &Body) -> Vec<Time> {
         let arrivals = self.forget_requests(body);
         if body.reference.author == self.author {
-            self.flow.decided(now, body.reference.sequence);
+            self.flow.executed(now, body.reference.sequence);
         }
         arrivals
     }
 
-    /// A body was decided some time ago, while this replica was away: as [`Mempool::decided`], but
+    /// A body was decided some time ago, while this replica was away: as [`Mempool::executed`], but
     /// how long it took says nothing.
     pub(crate) fn skipped(&mut self, body: &Body) {
         self.forget_requests(body);
@@ -194,7 +194,7 @@ impl Mempool {
         arrivals
     }
 
-    /// Bytes of undecided requests.
+    /// Bytes of requests that are not executed yet.
     #[must_use]
     pub(crate) fn bytes(&self) -> usize {
         self.pending_bytes
@@ -226,7 +226,7 @@ impl Mempool {
 
     fn due(&self) -> Option<Time> {
         let since = self.open.since().filter(|_| !self.is_closed)?;
-        Some(since + self.limits.batch_delay)
+        Some((since + self.limits.batch_delay).max(self.flow.next_at()))
     }
 }
 

@@ -412,7 +412,7 @@ impl Replica {
             return;
         }
         if let Some(answer) = self.replies.get(client, request.sequence).cloned() {
-            self.reply(answer);
+            self.reply(vec![answer]);
             return;
         }
         if self.changes.stop().is_some() {

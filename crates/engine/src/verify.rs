@@ -128,6 +128,8 @@ pub struct Verifier {
     seen: Mutex<Recent>,
     /// Execution certificates that were checked: many acknowledgements carry the same one.
     executed: Mutex<Recent>,
+    /// Roots of replies that were checked, each with its signer: replies of a height share one.
+    replies: Mutex<Recent>,
     /// Changes of committee that were checked, with their signatures.
     changes: Mutex<Recent>,
     /// Hand-overs that were checked: whoever has one answers shares with it.
@@ -191,7 +193,7 @@ impl Verifier {
 
     fn with(consensus: consensus::Verifier, allowed: AllowedFrames) -> Self {
         let certified = consensus.committee().members().map(|_| AtomicU64::new(0)).collect();
-        let [seen, executed, changes, hand_overs] = Default::default();
+        let [seen, executed, replies, changes, hand_overs] = Default::default();
         let consensus = Arc::new(consensus);
         let (preparation, admission, next_file_check) = (None, None, None);
         Self {
@@ -202,6 +204,7 @@ impl Verifier {
             certified,
             seen,
             executed,
+            replies,
             changes,
             hand_overs,
             next_file_check,
@@ -291,6 +294,16 @@ impl Verifier {
     fn check_executed(&self, certificate: &ExecutionCertificate) -> Result<(), Rejected> {
         let digest = hash(&borsh::to_vec(certificate).expect("encoding into memory cannot fail"));
         once(&self.executed, digest, || certificate.check(self.committee()))
+    }
+
+    /// Checks the signature of a reply, once for all that were signed with it.
+    fn check_signed_replies(&self, reply: &Reply) -> Result<(), Rejected> {
+        let statement = reply.statement(self.committee().scope());
+        let said = statement.ok_or(Rejected::RuleBroken("a reply's path leads to a root"))?;
+        let digest =
+            hash(&[&reply.replica.0.to_le_bytes(), &said[..], &reply.signature.0].concat());
+        let check = || self.consensus.verify_identity(reply.replica, &said, &reply.signature);
+        once(&self.replies, digest, check)
     }
 
     /// Checks what the epoch ended with, each once with the same signatures.
@@ -632,9 +645,7 @@ fn check_reply(reply: Reply, from: Peer, verifier: &Verifier) -> Result<Incoming
     if !reply.is_consistent() {
         return Err(Rejected::RuleBroken("a reply's digest is that of its results"));
     }
-    let committee = verifier.committee();
-    let statement = reply.statement(committee.scope());
-    verifier.consensus().verify_identity(reply.replica, &statement, &reply.signature)?;
+    verifier.check_signed_replies(&reply)?;
     Ok(Incoming::Reply(reply))
 }
 

@@ -2,6 +2,7 @@
 //! everything durable at the end. Beside it a thread that writes snapshots.
 
 use crate::reading::StateViews;
+use crate::threads::next_of;
 use crate::validator::News;
 use crossbeam_channel::{Receiver, Sender};
 use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError, WantsRoom};
@@ -44,7 +45,7 @@ pub(crate) fn run(
     answer: &dyn Fn(Outcome) -> bool,
 ) -> Result<(), StorageError> {
     let mut durable = worker.executor.durable();
-    while let Ok(task) = tasks.recv() {
+    while let Some(task) = next_of(tasks) {
         if stopping.load(Ordering::Relaxed) {
             break;
         }
@@ -121,7 +122,7 @@ pub(crate) fn write_snapshots(
     (writing, stopping): (&AtomicBool, &AtomicBool),
     answer: &dyn Fn(Vec<Height>) -> bool,
 ) -> Result<(), StorageError> {
-    while let Ok(job) = jobs.recv() {
+    while let Some(job) = next_of(jobs) {
         if stopping.load(Ordering::Relaxed) {
             break;
         }

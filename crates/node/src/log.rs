@@ -6,6 +6,7 @@
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 //! A write that finds no room is none: the device waits for it, and with it what is behind.
 
+use crate::threads::next_of;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use quorate_engine::Frame;
 use quorate_engine::host::{
@@ -203,7 +204,7 @@ impl LogThread {
     /// when that never comes.
     fn fill(&mut self) -> bool {
         if self.log.is_empty() {
-            let Ok(first) = self.queued.recv() else { return false };
+            let Some(first) = next_of(&self.queued) else { return false };
             take(&mut self.log, first);
         }
         self.queued.try_iter().for_each(|queued| take(&mut self.log, queued));

@@ -45,8 +45,12 @@ const BULK_MAX: usize = 256;
 /// After so many events in a row that are not bulk, a bulk event gets its turn.
 const URGENT_RUN_MAX: u32 = 64;
 
-/// The status is shown at most so often.
-const STATUS_INTERVAL: Duration = Duration::from_millis(20);
+/// The status is shown at most so often: taking it costs more than a vote.
+const STATUS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What holds the thread up without an event of its own, a slow or a full disk, is looked at so
+/// often.
+const DISK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// With nothing due, the thread still looks up so often; long enough to cost nothing.
 const IDLE: Duration = Duration::from_secs(3_600);
@@ -337,7 +341,7 @@ impl MachineThread {
             recv(self.queues.urgent) -> event => event,
             recv(self.queues.bulk) -> event => event,
             recv(self.stop) -> _ => return Next::Stop,
-            default(STATUS_INTERVAL) => return Next::TimePassed,
+            default(DISK_INTERVAL) => return Next::TimePassed,
         };
         let Ok(Event::Message { from, message }) = event else {
             return event.map_or(Next::Stop, Next::Event);
@@ -357,7 +361,7 @@ impl MachineThread {
     fn timeout(&self) -> Duration {
         let due = self.replica.next_timeout().map(|due| due.since(self.clock.now()));
         let show = self.changed.then(|| STATUS_INTERVAL.saturating_sub(self.shown_at.elapsed()));
-        let backlog = self.log_is_behind().then_some(STATUS_INTERVAL);
+        let backlog = self.log_is_behind().then_some(DISK_INTERVAL);
         [due, show, backlog].into_iter().flatten().min().unwrap_or(IDLE)
     }
 

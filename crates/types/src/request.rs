@@ -13,7 +13,8 @@ use crate::service::digest_of_results;
 use crate::{ClientId, Height, Kind, NetworkId, Outcome, ReplicaId, Scope, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::{BufMut, Bytes, BytesMut};
-use quorate_crypto::{Digest, IdentityKey, IdentitySecret, Signature, hash};
+use quorate_crypto::merkle::{Path, Tree};
+use quorate_crypto::{Digest, IdentityKey, IdentitySecret, Signature, hash, hash_parts};
 
 const HEADER_BYTES: usize = 32 + 8 + 2 + 4;
 const SIGNATURE_BYTES: usize = 64;
@@ -187,9 +188,12 @@ fn client_statement(network: NetworkId, digest: Digest) -> Vec<u8> {
     sign::statement(Kind::Client, Scope::network(network), &digest)
 }
 
-/// One replica's signed answer to one request. The signature covers the client, the sequence and
-/// the results, so it answers nothing else; equal answers are a result when those
-/// who give them weigh enough to include an honest member (`f+1` equals).
+/// One replica's signed answer to one request. It binds the client, the sequence and the results,
+/// so it answers nothing else; equal answers are a result when those who give them weigh enough to
+/// include an honest member (`f+1` equals).
+///
+/// Answers that a replica gives at once, those of a height, share one signature, over the root of a
+/// tree with a leaf for each: signing costs as much as some hundred hashes.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Reply {
     /// Replica that signs the reply.
@@ -204,7 +208,9 @@ pub struct Reply {
     pub results_digest: Digest,
     /// One result per operation.
     pub results: Vec<Outcome>,
-    /// Signature over everything above but `replica` and `results`, which the digest stands for.
+    /// Way from this answer to the root of all that were signed with it.
+    pub path: Path,
+    /// Signature over that root.
     pub signature: Signature,
 }
 
@@ -212,11 +218,32 @@ impl Reply {
     /// Signs the answer to a request, for its client.
     #[must_use]
     pub fn sign(secret: &IdentitySecret, scope: Scope, replica: ReplicaId, answer: Answer) -> Self {
-        let results_digest = digest_of_results(&answer.results);
-        let Answer { client, sequence, height, results, index: _ } = answer;
-        let signature =
-            secret.sign(&reply_statement(scope, client, sequence, height, results_digest));
-        Self { replica, client, sequence, height, results_digest, results, signature }
+        Self::sign_all(secret, scope, replica, vec![answer]).remove(0)
+    }
+
+    /// Signs answers to requests, each for its client, with one signature.
+    #[must_use]
+    pub fn sign_all(
+        secret: &IdentitySecret,
+        scope: Scope,
+        replica: ReplicaId,
+        answers: Vec<Answer>,
+    ) -> Vec<Self> {
+        let digests: Vec<_> =
+            answers.iter().map(|answer| digest_of_results(&answer.results)).collect();
+        let leaf = |(answer, results): (&Answer, &Digest)| {
+            reply_leaf(answer.client, answer.sequence, answer.height, *results)
+        };
+        let leaves: Vec<_> = answers.iter().zip(&digests).map(leaf).collect();
+        let tree = Tree::new(&leaves);
+        let signature = secret.sign(&reply_statement(scope, tree.root()));
+        let replies = (0..).zip(answers).zip(digests);
+        let reply = |((index, answer), results_digest): ((u32, Answer), Digest)| {
+            let Answer { client, sequence, height, results, index: _ } = answer;
+            let path = tree.path(index).expect("it has a leaf for each");
+            Self { replica, client, sequence, height, results_digest, results, path, signature }
+        };
+        replies.map(reply).collect()
     }
 
     /// Returns `true` if the results are those that the digest names.
@@ -225,10 +252,11 @@ impl Reply {
         digest_of_results(&self.results) == self.results_digest
     }
 
-    /// The bytes that the replica signed.
+    /// The bytes that the replica signed; `None` where the path leads to no root.
     #[must_use]
-    pub fn statement(&self, scope: Scope) -> Vec<u8> {
-        reply_statement(scope, self.client, self.sequence, self.height, self.results_digest)
+    pub fn statement(&self, scope: Scope) -> Option<Vec<u8>> {
+        let leaf = reply_leaf(self.client, self.sequence, self.height, self.results_digest);
+        Some(reply_statement(scope, self.path.root(&leaf)?))
     }
 }
 
@@ -248,14 +276,13 @@ pub struct Answer {
     pub index: Option<u32>,
 }
 
-fn reply_statement(
-    scope: Scope,
-    client: ClientId,
-    sequence: u64,
-    height: Height,
-    results: Digest,
-) -> Vec<u8> {
-    sign::statement(Kind::Reply, scope, &(client, sequence, height, results))
+fn reply_leaf(client: ClientId, sequence: u64, height: Height, results: Digest) -> Digest {
+    let [sequence, height] = [sequence, height.0].map(u64::to_le_bytes);
+    hash_parts("quorate v1 reply", &[&client.0.0, &sequence, &height, &results.0])
+}
+
+fn reply_statement(scope: Scope, root: Digest) -> Vec<u8> {
+    sign::statement(Kind::Reply, scope, &root)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ const SLACK: Duration = Duration::from_millis(50);
 fn round(flow: &mut Flow, sequence: u64, at: Time, bytes: usize, ms: u64) -> Time {
     flow.sealed(at, sequence, bytes);
     let decided = Time(at.0 + ms * 1_000);
-    flow.decided(decided, sequence);
+    flow.executed(decided, sequence);
     decided
 }
 
@@ -19,7 +19,7 @@ fn one_body_may_always_leave() {
     assert!(flow.has_room() && flow.is_idle());
     flow.sealed(Time(0), 0, 8 * MIB);
     assert!(!flow.has_room(), "it is larger than the window");
-    flow.decided(Time(1), 0);
+    flow.executed(Time(1), 0);
     assert!(flow.has_room());
 }
 
@@ -48,7 +48,7 @@ fn the_window_shrinks_while_much_waits_but_once_for_what_was_under_way_together(
         flow.sealed(now, sequence, MIB);
     }
     for sequence in 20..24 {
-        flow.decided(Time(now.0 + 900_000), sequence);
+        flow.executed(Time(now.0 + 900_000), sequence);
     }
     assert_eq!(flow.window(), 16 * MIB, "ten times too late: to a quarter, once");
     let mut now = Time(now.0 + 900_000);
@@ -73,9 +73,9 @@ fn what_is_needed_is_learnt_anew() {
 fn a_body_decided_twice_or_never_sealed_changes_nothing() {
     let mut flow = Flow::new(MIB, SLACK);
     flow.sealed(Time(0), 7, 10);
-    flow.decided(Time(5), 7);
-    flow.decided(Time(5), 7);
-    flow.decided(Time(5), 99);
+    flow.executed(Time(5), 7);
+    flow.executed(Time(5), 7);
+    flow.executed(Time(5), 99);
     assert!(flow.is_idle() && flow.has_room());
 }
 
@@ -100,7 +100,7 @@ fn a_fixed_window_follows_nothing_and_hurries_nothing() {
         assert_eq!(flow.has_room(), sequence == 0);
         // However long it took.
         if sequence > 0 {
-            flow.decided(Time(sequence * 60_000_000), sequence - 1);
+            flow.executed(Time(sequence * 60_000_000), sequence - 1);
         }
         assert_eq!(flow.window(), 2 * MIB);
     }
@@ -137,4 +137,39 @@ fn the_shortest_time_is_that_of_the_present_and_the_last_span() {
     assert_eq!(shortest.update(at(15), ms(600)), ms(1), "the span is not over");
     assert_eq!(shortest.update(at(30), ms(600)), ms(1), "it was the last one");
     assert_eq!(shortest.update(at(46), ms(600)), ms(600), "it is forgotten");
+}
+
+/// Bodies of one byte, one after the other, each decided `ms` after it was sealed.
+fn rounds(flow: &mut Flow, sequences: std::ops::Range<u64>, from: Time, ms: u64) -> Time {
+    sequences.fold(from, |now, sequence| round(flow, sequence, now, 1, ms))
+}
+
+#[test]
+fn bodies_are_spaced_while_decisions_take_long_and_follow_at_once_when_they_do_not() {
+    let mut flow = Flow::new(64 * MIB, SLACK);
+    let spacing = |flow: &Flow, now: Time| flow.next_at().since(now);
+    let now = rounds(&mut flow, 0..20, Time(0), 30);
+    assert_eq!(spacing(&flow, now), Duration::ZERO, "what is needed");
+    let now = rounds(&mut flow, 20..60, now, 70);
+    assert_eq!(spacing(&flow, now), Duration::ZERO, "within twice that, and a little");
+    let now = rounds(&mut flow, 60..62, now, 90);
+    let sealed = Time(now.0 - 90_000);
+    assert_eq!(
+        spacing(&flow, sealed),
+        Duration::from_micros(2_250),
+        "it grows by a quarter and a millisecond"
+    );
+    let now = rounds(&mut flow, 62..100, now, 90);
+    let sealed = Time(now.0 - 90_000);
+    assert_eq!(spacing(&flow, sealed), Duration::from_millis(30), "never beyond a height");
+    let now = rounds(&mut flow, 100..160, now, 30);
+    assert_eq!(spacing(&flow, now), Duration::ZERO);
+}
+
+#[test]
+fn a_fixed_window_spaces_nothing() {
+    let mut flow = Flow::fixed(MIB);
+    rounds(&mut flow, 0..20, Time(0), 30);
+    rounds(&mut flow, 20..40, Time(1_000_000), 300);
+    assert_eq!(flow.next_at(), Time(0));
 }

@@ -25,16 +25,3 @@ fn quantiles_are_found_within_their_bucket() {
     assert_eq!(counts.since(&earlier).quantile(0.5), Some(32.768), "the later one alone");
     assert_eq!(counts.since(&counts).quantile(0.5), None);
 }
-
-#[test]
-fn requests_are_answered_height_by_height() {
-    let mut latencies = Latencies::default();
-    latencies.starts(vec![Time(0), Time(1_000)]);
-    latencies.starts(Vec::new());
-    latencies.starts(vec![Time(3_000)]);
-    latencies.answered(Time(2_000));
-    assert_eq!((latencies.requests.count(), latencies.requests.sum_seconds()), (2, 0.003));
-    latencies.answered(Time(4_000));
-    latencies.answered(Time(5_000));
-    assert_eq!((latencies.requests.count(), latencies.requests.sum_seconds()), (3, 0.005));
-}

@@ -44,8 +44,39 @@ fn with_a_body_under_way_the_next_waits_until_it_is_full_or_old() {
     }
     let full = pool.seal(Time(6_000)).expect("it is full");
     assert!(full.raw.len() <= 1_000 && full.requests.len() == 1);
-    pool.decided(Time(9), &first);
+    pool.executed(Time(9), &first);
     assert_eq!(full.reference.sequence, (3 << 40) + 2, "numbers go up by one");
+}
+
+/// Where decisions take long without much data, fewer and larger bodies leave.
+#[test]
+fn while_decisions_take_long_a_body_waits_for_company_but_a_full_one_leaves() {
+    let mut pool = mempool(1_000, 100_000);
+    let mut sequence = 0;
+    let mut admit = |pool: &mut Mempool, now| {
+        pool.admit(now, request(sequence, 400)).unwrap();
+        sequence += 1;
+    };
+    let mut now = Time(0);
+    for taken in [20, 90, 90, 90, 90] {
+        admit(&mut pool, now);
+        let body = pool.seal(now).expect("nothing is under way");
+        now = now + Duration::from_millis(taken);
+        pool.executed(now, &body);
+    }
+    admit(&mut pool, now);
+    let first = pool.seal(now).expect("nothing is under way");
+    admit(&mut pool, now);
+    let company = pool.deadline().expect("there is room");
+    assert!(company > now + DELAY, "it waits for longer than usual");
+    assert!(pool.seal(now + DELAY).is_none());
+    admit(&mut pool, now + DELAY);
+    admit(&mut pool, now + DELAY);
+    assert!(pool.seal(now + DELAY).is_some(), "it is full");
+    assert!(pool.seal(company).is_none(), "the rest waits in its turn");
+    pool.executed(company, &first);
+    let next = pool.deadline().expect("there is room");
+    assert!(pool.seal(next).is_some());
 }
 
 #[test]
@@ -94,14 +125,14 @@ fn what_another_body_carries_is_sealed_again_only_without_the_filter() {
         let sequences: Vec<u64> = body.requests.iter().map(|request| request.sequence).collect();
         assert_eq!(sequences, expected);
         for done in [&under_way, &elsewhere, &body] {
-            pool.decided(Time(9_000), done);
+            pool.executed(Time(9_000), done);
         }
         assert_eq!(pool.bytes(), 0, "nothing is counted twice or for ever");
     }
 }
 
 #[test]
-fn a_repeat_is_dropped_until_it_is_decided() {
+fn a_repeat_is_dropped_until_it_is_executed() {
     let mut pool = mempool(10_000, 100_000);
     for _ in 0..3 {
         pool.admit(Time(0), request(1, 10)).unwrap();
@@ -110,7 +141,7 @@ fn a_repeat_is_dropped_until_it_is_decided() {
     assert_eq!(body.requests.len(), 1);
     pool.admit(Time(0), request(1, 10)).unwrap();
     assert!(pool.seal(Time(0) + DELAY).is_none());
-    pool.decided(Time(9), &body);
+    pool.executed(Time(9), &body);
     assert_eq!(pool.bytes(), 0);
     pool.admit(Time(9), request(1, 10)).unwrap();
     assert!(pool.seal(Time(9)).is_some());
@@ -118,17 +149,17 @@ fn a_repeat_is_dropped_until_it_is_decided() {
 
 /// The arrivals of what this author took, and of nothing that it only heard of.
 #[test]
-fn a_decided_body_tells_when_its_requests_arrived() {
+fn an_executed_body_tells_when_its_requests_arrived() {
     let mut pool = mempool(10_000, 100_000);
     pool.admit(Time(7), request(1, 10)).unwrap();
     let body = quorate_types::Body::seal(ReplicaId(1), 5, &[request(1, 10), request(2, 10)]);
     pool.note(&body);
-    assert_eq!(pool.decided(Time(9), &body), [Time(7)]);
-    assert_eq!(pool.decided(Time(9), &body), [], "once");
+    assert_eq!(pool.executed(Time(9), &body), [Time(7)]);
+    assert_eq!(pool.executed(Time(9), &body), [], "once");
 }
 
 #[test]
-fn a_full_pool_refuses_until_something_is_decided() {
+fn a_full_pool_refuses_until_something_is_executed() {
     let mut pool = mempool(1_000, 2_000);
     let mut taken = 0;
     while pool.admit(Time(0), request(taken, 500)).is_ok() {
@@ -138,20 +169,20 @@ fn a_full_pool_refuses_until_something_is_decided() {
     assert_eq!(pool.admit(Time(0), request(99, 500)), Err(Refusal::Full));
     assert!(pool.bytes() <= 2_000);
     let body = pool.seal(Time(0)).unwrap();
-    pool.decided(Time(9), &body);
+    pool.executed(Time(9), &body);
     assert_eq!(pool.admit(Time(0), request(99, 500)), Ok(()));
 }
 
-/// A request that another author's body carried too is not counted twice when it is decided twice.
+/// A request that another author's body carried too is not counted twice when it is executed twice.
 #[test]
-fn a_request_decided_elsewhere_leaves_the_count_right() {
+fn a_request_executed_elsewhere_leaves_the_count_right() {
     let mut pool = mempool(10_000, 100_000);
     pool.admit(Time(0), request(1, 10)).unwrap();
     let elsewhere = crate::testing::body(0, 1, 10);
-    pool.decided(Time(9), &elsewhere);
+    pool.executed(Time(9), &elsewhere);
     assert_eq!(pool.bytes(), 0);
     let own = pool.seal(Time(0)).unwrap();
-    pool.decided(Time(9), &own);
+    pool.executed(Time(9), &own);
     assert_eq!(pool.bytes(), 0);
 }
 
@@ -190,7 +221,7 @@ fn while_the_window_is_full_requests_wait_and_nothing_is_due() {
     assert!(sealed.len() < 31, "{} bodies of 9 kB in a window of 256 KiB", sealed.len());
     assert_eq!(pool.deadline(), None);
     assert!(pool.seal(Time(60_000_000)).is_none());
-    pool.decided(Time(1_000), &sealed[0]);
+    pool.executed(Time(1_000), &sealed[0]);
     assert!(pool.seal(Time(1_000)).is_some(), "room again");
 }
 
@@ -260,7 +291,7 @@ fn two_bodies_may_wait_and_a_window_beside_them() {
     pool.admit(Time(0), request_sized(1, 0, 64 * KIB)).unwrap();
     assert!(pool.seal(Time(0)).is_some());
     assert_eq!(fill(&mut pool, 1), 32);
-    // With a mebibyte under way the window's half of one is what may be undecided besides.
+    // With a mebibyte under way the window's half of one is what may wait besides.
     let mut pool = large();
     for sequence in 0..16 {
         pool.admit(Time(0), request_sized(1, sequence, 64 * KIB)).unwrap();

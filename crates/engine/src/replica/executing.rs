@@ -50,11 +50,6 @@ impl Replica {
             let Some((payload, decided)) = self.schedule.start() else {
                 return;
             };
-            let mut arrivals = Vec::new();
-            for body in &bodies {
-                arrivals.extend(self.mempool.decided(now, body));
-            }
-            self.latencies.starts(arrivals);
             let height = payload.header.height;
             // What is handed over is the manifest of a snapshot that all have.
             let is_last = payload.ends_epoch();
@@ -69,6 +64,7 @@ impl Replica {
 
     pub(super) fn on_executed(&mut self, now: Time, executed: Executed) {
         let names = self.schedule.finish(executed.height());
+        self.note_executed(now, &names);
         let done: Vec<BodyRef> =
             names.into_iter().filter(|name| !self.schedule.needs(name)).collect();
         self.bodies.executed(&done);
@@ -81,28 +77,35 @@ impl Replica {
         self.checkpoints.executed(now, &executed.header);
         self.note_last(&executed.header);
         self.snapshots.executed();
-        for answer in executed.answers {
-            self.answer(answer);
-        }
-        self.latencies.answered(now);
+        self.answer(executed.answers);
     }
 
-    /// Keeps an answer, and replies unless the height's certificate will acknowledge the request.
-    fn answer(&mut self, answer: Answer) {
-        self.replies.keep(answer.clone());
-        if !self.execution.is_enabled() || answer.index.is_none() {
-            self.reply(answer);
+    /// What these bodies carry waits no longer.
+    fn note_executed(&mut self, now: Time, names: &[BodyRef]) {
+        for body in names.iter().filter_map(|name| self.bodies.get(name)) {
+            for arrival in self.mempool.executed(now, body) {
+                self.latencies.requests.observe(now.since(arrival));
+            }
         }
     }
 
-    pub(super) fn reply(&mut self, answer: Answer) {
-        if !self.serves_clients() {
+    /// Keeps answers, and replies but where the height's certificate will acknowledge the request.
+    fn answer(&mut self, answers: Vec<Answer>) {
+        answers.iter().for_each(|answer| self.replies.keep(answer.clone()));
+        let is_enabled = self.execution.is_enabled();
+        let waits_for_none = |answer: &Answer| !is_enabled || answer.index.is_none();
+        self.reply(answers.into_iter().filter(waits_for_none).collect());
+    }
+
+    /// Replies to requests, under one signature.
+    pub(super) fn reply(&mut self, answers: Vec<Answer>) {
+        if answers.is_empty() || !self.serves_clients() {
             return;
         }
-        let committee = self.config.verifier.committee();
-        let scope = committee.scope();
-        let reply = Reply::sign(&self.config.identity, scope, self.config.id, answer);
-        self.send(Recipients::Client(reply.client), Message::Reply(reply));
+        let scope = self.config.verifier.committee().scope();
+        for reply in Reply::sign_all(&self.config.identity, scope, self.config.id, answers) {
+            self.send(Recipients::Client(reply.client), Message::Reply(reply));
+        }
     }
 
     pub(super) fn on_query(&mut self, client: ClientId, query: Query) {

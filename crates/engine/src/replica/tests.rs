@@ -659,10 +659,10 @@ fn a_window_follows_half_of_a_views_timeout() {
         };
         let quick = seal(&mut pool, NOW, 1);
         let now = NOW + Duration::from_millis(1);
-        pool.decided(now, &quick);
+        pool.executed(now, &quick);
         let late = seal(&mut pool, now, 5);
         let now = now + Duration::from_millis(ms);
-        pool.decided(now, &late);
+        pool.executed(now, &late);
         seal(&mut pool, now, 9);
         pool.admit(now, request(99, 10)).expect("there is room");
         assert_eq!(pool.deadline().is_some(), grows, "after {ms} ms");

@@ -4,6 +4,7 @@
 //! gets no signature any more. So each is durable soon after it is known; nobody waits for it.
 
 use crate::durable;
+use crate::threads::next_of;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;
@@ -55,7 +56,7 @@ impl StateProofs {
     /// Keeps certificates as they come, until nobody sends any more. Where the disk refuses, the
     /// next height's takes its place.
     pub(crate) fn run(&self, inbound: &Receiver<ExecutionCertificate>) {
-        while let Ok(certificate) = inbound.recv() {
+        while let Some(certificate) = next_of(inbound) {
             if let Err(error) = self.keep(&certificate) {
                 let (height, folder) = (certificate.header.height, self.folder.display());
                 tracing::warn!(%height, %folder, %error, "the certificate of a snapshot is not kept");

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// so.
 const HELLO_BYTES: usize = 7 + 1 + 1 + 32 + 8;
 const MAGIC: &[u8; 7] = b"quorate";
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 /// In the lane's place: the index of a member follows, to which the connection is to be relayed.
 const RELAY: u8 = 0x10;
 /// In the lane's byte: a voucher follows. A listener of an earlier version knows no such lane.

@@ -7,7 +7,7 @@ use crate::machine::EventSender;
 use crate::metrics::Metrics;
 use crate::pool::{Combiner, Pool};
 use crate::rescue::{ProofOutlet, StateProofs};
-use crate::threads::{Threads, give_way};
+use crate::threads::{Threads, give_way, next_of};
 use crate::transport::Network;
 use crate::{NodeConfig, NodeError, room};
 use crossbeam_channel::{Receiver, Sender};
@@ -134,7 +134,7 @@ fn read_back(
     requests: &Receiver<ReadRequest>,
     events: &EventSender,
 ) -> Result<(), StorageError> {
-    while let Ok(request) = requests.recv() {
+    while let Some(request) = next_of(requests) {
         let mut answer = journal.read(&request)?;
         snapshots.fill(&mut answer)?;
         if !events.answer(Event::Read(answer)) {

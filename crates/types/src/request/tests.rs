@@ -108,35 +108,65 @@ fn a_body_changed_in_any_byte_has_another_name() {
     assert_eq!(Body::parse(body.reference, swapped), Err(RequestError::Malformed));
 }
 
-/// A reply binds client, sequence, height and results.
+fn answer(sequence: u64, result: &'static [u8]) -> Answer {
+    Answer {
+        client: ClientId(secret().public()),
+        sequence,
+        height: Height(3),
+        results: vec![Outcome::Applied(Bytes::from_static(result))],
+        index: None,
+    }
+}
+
+/// A reply binds client, sequence, height and results, alone or signed together with others.
 #[test]
 fn a_reply_answers_one_request() {
-    let answer = Answer {
-        client: ClientId(secret().public()),
-        sequence: 5,
-        height: Height(3),
-        results: vec![Outcome::Applied(Bytes::from_static(b"x"))],
-        index: None,
-    };
     let replica = IdentitySecret::from_seed([2; 32]);
     let scope = Scope { network: NETWORK, epoch: EpochId([1; 32]) };
-    let reply = Reply::sign(&replica, scope, ReplicaId(0), answer);
-    let signed =
-        |r: &Reply, scope| replica.public().verify(&r.statement(scope), &r.signature).is_ok();
-    assert!(signed(&reply, scope) && reply.is_consistent());
-    assert!(!signed(&reply, Scope { network: NetworkId([8; 32]), ..scope }));
-    assert!(!signed(&reply, Scope { epoch: EpochId([2; 32]), ..scope }));
-    let changes: [fn(&mut Reply); 4] = [
+    let signed = |reply: &Reply, scope| {
+        let statement = reply.statement(scope);
+        statement.is_some_and(|said| replica.public().verify(&said, &reply.signature).is_ok())
+    };
+    let alone = Reply::sign(&replica, scope, ReplicaId(0), answer(5, b"x"));
+    let answers = (4..9).map(|sequence| answer(sequence, b"x")).collect();
+    let together = Reply::sign_all(&replica, scope, ReplicaId(0), answers);
+    assert!(together.iter().all(|reply| signed(reply, scope) && reply.is_consistent()));
+    let changes: [fn(&mut Reply); 7] = [
         |r| r.client = ClientId(IdentitySecret::from_seed([3; 32]).public()),
         |r| r.sequence = 6,
         |r| r.height = Height(4),
         |r| r.results_digest = hash(b"other"),
+        |r| r.path.index += 1,
+        |r| r.path.count += 1,
+        |r| r.path.siblings.push(hash(b"a sibling")),
     ];
-    for change in changes {
-        let mut changed = reply.clone();
-        change(&mut changed);
-        assert!(!signed(&changed, scope));
+    for reply in [alone, together[1].clone()] {
+        assert!(signed(&reply, scope) && reply.is_consistent());
+        assert!(!signed(&reply, Scope { network: NetworkId([8; 32]), ..scope }));
+        assert!(!signed(&reply, Scope { epoch: EpochId([2; 32]), ..scope }));
+        for change in changes {
+            let mut changed = reply.clone();
+            change(&mut changed);
+            assert!(!signed(&changed, scope));
+        }
+        let refused = Reply { results: vec![Outcome::Refused(Bytes::from_static(b"x"))], ..reply };
+        assert!(!refused.is_consistent(), "refused is not applied");
     }
-    let refused = Reply { results: vec![Outcome::Refused(Bytes::from_static(b"x"))], ..reply };
-    assert!(!refused.is_consistent(), "refused is not applied");
+}
+
+/// Nobody's answer passes for another's that was signed with it.
+#[test]
+fn replies_that_share_a_signature_do_not_change_places() {
+    let replica = IdentitySecret::from_seed([2; 32]);
+    let scope = Scope { network: NETWORK, epoch: EpochId([1; 32]) };
+    let answers = vec![answer(1, b"x"), answer(2, b"y"), answer(3, b"z")];
+    let replies = Reply::sign_all(&replica, scope, ReplicaId(0), answers);
+    let said = |reply: &Reply| reply.statement(scope);
+    assert!(replies.iter().all(|reply| said(reply) == said(&replies[0])));
+    assert!(replies.iter().all(|reply| reply.signature == replies[0].signature));
+    let Reply { path, .. } = &replies[0];
+    for other in &replies[1..] {
+        let moved = Reply { path: path.clone(), ..other.clone() };
+        assert_ne!(said(&moved), said(other));
+    }
 }

@@ -17,7 +17,7 @@ use crate::payments::releases::ReleaseLog;
 use crate::payments::server::Payers;
 use crate::payments::status::Counts;
 use crate::payments::wallet_requests::{coin_states, reply};
-use crate::threads::Threads;
+use crate::threads::{Threads, next_of};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_engine::Frame;
@@ -137,7 +137,7 @@ pub(super) fn promises(locks: &Locks, releases: &ReleaseLog) -> u64 {
 
 impl LogThread {
     fn run(mut self, queued: &Receiver<Queued>) -> Result<(), NodeError> {
-        while let Ok(first) = queued.recv() {
+        while let Some(first) = next_of(queued) {
             for queued in std::iter::once(first).chain(queued.try_iter().take(QUEUED_MAX)) {
                 match queued {
                     Queued::Persist(promise) => self.log.push(promise),
@@ -246,7 +246,7 @@ struct MarkThread {
 
 impl MarkThread {
     fn run(mut self, unmarked: &Receiver<Unmarked>) -> Result<(), NodeError> {
-        while let Ok(first) = unmarked.recv() {
+        while let Some(first) = next_of(unmarked) {
             let groups: Vec<Unmarked> = std::iter::once(first).chain(unmarked.try_iter()).collect();
             // The log goes forward: the last one has the most.
             let promises = groups.last().map_or(0, |group| group.promises);
