@@ -57,6 +57,9 @@ const BUFFER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Payloads from this size on are written from where they lie instead of being copied.
 const COPY_BYTES_MAX: usize = 16 * 1024;
 
+/// Memory for copies that is kept from one group to the next.
+const COPIED_BYTES_KEPT: usize = 1024 * 1024;
+
 /// Configuration of a log on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -238,9 +241,10 @@ pub(crate) struct Log {
     flushed: u64,
     /// Offset in the segment at which the buffer ends.
     end: u64,
-    buffer: Vec<Bytes>,
-    /// The copied part of the buffer that still grows.
-    open: Vec<u8>,
+    /// The part of the buffer that was copied: all but the payloads in `whole`.
+    copied: Vec<u8>,
+    /// Payloads that are written from where they lie, each with the length of `copied` before it.
+    whole: Vec<(usize, Bytes)>,
     sequence: u64,
     group: u64,
     /// The last record, once there is one.
@@ -289,8 +293,8 @@ impl Log {
         let mut log = Self {
             flushed: found.end,
             end: found.end,
-            buffer: Vec::new(),
-            open: Vec::new(),
+            copied: Vec::new(),
+            whole: Vec::new(),
             sequence: found.sequence,
             group: found.sequence,
             last: None,
@@ -372,17 +376,26 @@ impl Log {
 
     /// Hands the buffer to the operating system.
     pub(crate) fn flush(&mut self) -> Result<(), StorageError> {
-        self.close_part();
-        if self.buffer.is_empty() {
+        if self.flushed == self.end {
             return Ok(());
         }
-        let parts: Vec<&[u8]> = self.buffer.iter().map(|part| &part[..]).collect();
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(2 * self.whole.len() + 1);
+        let mut at = 0;
+        for (before, payload) in &self.whole {
+            parts.extend([&self.copied[at..*before], payload]);
+            at = *before;
+        }
+        if at < self.copied.len() {
+            parts.push(&self.copied[at..]);
+        }
         self.segment
             .file
             .write_at(self.flushed, &parts)
             .map_err(|error| self.segment.error("write", &error))?;
         self.stats.bytes_written += self.end - self.flushed;
-        self.buffer.clear();
+        self.whole.clear();
+        self.copied.clear();
+        self.copied.shrink_to(COPIED_BYTES_KEPT);
         self.flushed = self.end;
         self.unsynced_data = true;
         Ok(())
@@ -469,25 +482,18 @@ impl Log {
         let header = header.encode(&self.segment.key);
         let checksum = RecordHeader::checksum(&header);
         self.last = Some(LogMark { sequence: self.sequence, checksum });
-        self.open.extend_from_slice(&header);
-        self.open.extend_from_slice(head);
+        self.copied.extend_from_slice(&header);
+        self.copied.extend_from_slice(head);
         if tail.len() < COPY_BYTES_MAX {
-            self.open.extend_from_slice(tail);
+            self.copied.extend_from_slice(tail);
         } else {
-            self.close_part();
-            self.buffer.push(tail.clone());
+            self.whole.push((self.copied.len(), tail.clone()));
         }
         let padding = record::padding(length);
-        self.open.extend_from_slice(&[0; record::ALIGNMENT][..padding]);
+        self.copied.extend_from_slice(&[0; record::ALIGNMENT][..padding]);
         self.end += record::size(length);
         self.sequence += 1;
         location
-    }
-
-    fn close_part(&mut self) {
-        if !self.open.is_empty() {
-            self.buffer.push(Bytes::from(std::mem::take(&mut self.open)));
-        }
     }
 }
 
