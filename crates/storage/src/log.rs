@@ -21,12 +21,12 @@
 //! # Segments
 //!
 //! A segment is a file of zeroes of a fixed size, filled from its start; its first record carries
-//! the format version and the [owner](crate::Owner). A log that an earlier version began says in no
-//! segment whose it is: it is taken over by whoever opens it, and goes on in a new segment that
-//! says so. When a record does not fit, what is buffered is synced and the next segment
-//! begins. Checksums are keyed by the log's name and the segment's number, so the old content of a
-//! recycled file never verifies under its new number. The oldest segments are pruned and their
-//! files used again: [`prune`] says how.
+//! the format version and the [owner](crate::Owner). A log of the format before this one is read,
+//! and goes on in a new segment, whose first record makes the version that wrote it refuse the log.
+//! When a record does not fit, what is buffered is synced and the next segment begins. Checksums of
+//! headers are keyed by the log's name and the segment's number, so the old content of a recycled
+//! file never verifies under its new number; payloads have a CRC ([`record`] says why that is
+//! enough). The oldest segments are pruned and their files used again: [`prune`] says how.
 
 pub(crate) mod prune;
 pub(crate) mod record;
@@ -38,7 +38,7 @@ use crate::owner::OwnerRecord;
 use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
-use record::{Key, RecordHeader};
+use record::{Key, PayloadChecksum, RecordHeader};
 use scan::{Scanned, Visit};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -48,7 +48,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// Format version, written into the first record of every segment with the owner.
-pub(crate) const FORMAT: u32 = 4;
+pub(crate) const FORMAT: u32 = 5;
+
+/// The format before, which is read too. Nothing is appended to its segments.
+const FORMAT_BEFORE: u32 = 4;
 
 /// A group is handed to the operating system when it has grown to this size, and synced with the
 /// rest of it later.
@@ -245,6 +248,8 @@ pub(crate) struct Log {
     copied: Vec<u8>,
     /// Payloads that are written from where they lie, each with the length of `copied` before it.
     whole: Vec<(usize, Bytes)>,
+    /// The segment is of the format before: the next record begins another.
+    is_outdated: bool,
     sequence: u64,
     group: u64,
     /// The last record, once there is one.
@@ -295,6 +300,7 @@ impl Log {
             end: found.end,
             copied: Vec::new(),
             whole: Vec::new(),
+            is_outdated: !is_new && !found.is_current,
             sequence: found.sequence,
             group: found.sequence,
             last: None,
@@ -320,9 +326,6 @@ impl Log {
         log.last = found.sequence.checked_sub(1).map_or(Ok(None), |last| log.find_mark(last))?;
         if is_new {
             log.push_first();
-        } else if !found.is_owned {
-            log.roll(0)?;
-            log.commit()?;
         }
         Ok(log)
     }
@@ -363,7 +366,7 @@ impl Log {
         tail: &Bytes,
     ) -> Result<Location, StorageError> {
         let size = record::size(head.len() + tail.len());
-        if self.end + size > self.segment.capacity {
+        if self.is_outdated || self.end + size > self.segment.capacity {
             self.roll(size)?;
         }
         let location = self.push(kind, head, tail);
@@ -446,6 +449,7 @@ impl Log {
         self.end = 0;
         self.unsynced_name = true;
         self.prepared = false;
+        self.is_outdated = false;
         self.push_first();
         if self.floor > 1 {
             self.push(record::FLOOR, &self.floor.to_le_bytes(), &Bytes::new());
@@ -465,23 +469,29 @@ impl Log {
 
     fn push_first(&mut self) {
         let owner = Bytes::copy_from_slice(&self.owner);
-        self.push(record::SEGMENT, &[], &owner);
+        let checksum = PayloadChecksum::keyed(&owner, &self.segment.key);
+        self.push_checked(record::SEGMENT, checksum, &[], &owner);
     }
 
     fn push(&mut self, kind: u8, head: &[u8], tail: &Bytes) -> Location {
+        self.push_checked(kind, PayloadChecksum::crc(head, tail), head, tail)
+    }
+
+    fn push_checked(
+        &mut self,
+        kind: u8,
+        payload: PayloadChecksum,
+        head: &[u8],
+        tail: &Bytes,
+    ) -> Location {
         let length = head.len() + tail.len();
         let bytes = u32::try_from(length).expect("records are megabytes at most");
         let location = Location { segment: self.segment.number, offset: self.end, bytes };
-        let header = RecordHeader {
-            length: bytes,
-            sequence: self.sequence,
-            group: self.group,
-            kind,
-            payload: self.segment.key.checksum(&[head, tail]),
-        };
+        let (sequence, group) = (self.sequence, self.group);
+        let header = RecordHeader { length: bytes, sequence, group, kind, payload };
         let header = header.encode(&self.segment.key);
         let checksum = RecordHeader::checksum(&header);
-        self.last = Some(LogMark { sequence: self.sequence, checksum });
+        self.last = Some(LogMark { sequence, checksum });
         self.copied.extend_from_slice(&header);
         self.copied.extend_from_slice(head);
         if tail.len() < COPY_BYTES_MAX {
@@ -497,8 +507,9 @@ impl Log {
     }
 }
 
-/// ★ Refuses a segment of another version or of somebody else, by its first record.
-fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<(), StorageError> {
+/// ★ Refuses a segment of another version or of somebody else, by its first record; returns its
+/// format.
+fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<u32, StorageError> {
     // Before format 3 that record had the format alone, and no owner.
     if let Ok(found) = first.try_into().map(u32::from_le_bytes) {
         let (file, expected) = (segment.place.clone(), FORMAT);
@@ -506,7 +517,8 @@ fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<(), Sto
     }
     let (found, _) = OwnerRecord::split(first)
         .ok_or_else(|| segment.corrupt(0, "its first record does not say whose it is"))?;
-    found.check(&segment.place, FORMAT, owner)
+    let format = if found.format() == FORMAT_BEFORE { FORMAT_BEFORE } else { FORMAT };
+    found.check(&segment.place, format, owner).map(|()| format)
 }
 
 fn begin_segment(
