@@ -663,12 +663,16 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
     Mempool::new(config.id, incarnation, limits)
 }
 
-/// A body read back from the own disk: it was checked before it was stored.
+/// A body read back from the own disk. Its requests were checked before it was stored; that it has
+/// its name is checked again, since the disk's checksum finds accidents, and whoever makes
+/// requests chooses what they contain (ADR 46).
 fn parse_stored((item, bytes): (ReadItem, Option<Bytes>)) -> Option<Arc<Body>> {
     let ReadItem::Body(name) = item else {
         return None;
     };
-    Body::parse_named(name, bytes?).ok().map(Arc::new)
+    let body = Body::parse_named(name, bytes?).ok()?;
+    let is_named = name.is_change() || Body::digest_of(&body.requests) == name.digest;
+    is_named.then(|| Arc::new(body))
 }
 
 impl Machine for Replica {

@@ -30,6 +30,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             journal(&directory, durability, is_copied)?;
         }
     }
+    for bytes in [200, 8 * 1024, 128 * 1024] {
+        groups(&directory, bytes)?;
+    }
     let slots = fresh(&directory, "slots")?;
     measure("a slot of 512 B in place, hashed, no sync", 100_000, |n| {
         let mut slot = [7; 512];
@@ -76,6 +79,25 @@ fn journal(
         let reference = BodyRef { author: ReplicaId(0), sequence: n, ..body_reference() };
         let body = Body { reference, raw: raw.clone(), requests: Vec::new() };
         journal.write(&Entry::Body(Arc::new(body)))?;
+        Ok(journal.commit()?)
+    })
+}
+
+/// A mebibyte of bodies in one group, not synced: what it costs the processor.
+fn groups(directory: &Path, bytes: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let config = LogConfig { durability: Durability::Os, ..LogConfig::default() };
+    let disk = |part| RealDisk::open(&directory.join(format!("{bytes}-{part}")));
+    let (log, bodies) = (Box::new(disk("log")?.without_zeroing()), disk("bodies")?);
+    let bodies = Box::new(bodies.without_zeroing());
+    let (mut journal, _) = Journal::open(log, bodies, &Owner::nobody(), config, None)?;
+    let raw = bytes::Bytes::from(vec![7; bytes]);
+    let count = (1024 * 1024 / bytes) as u64;
+    measure(&format!("journal, {count} bodies of {bytes} B, not synced"), 100, |n| {
+        for sequence in n * count..(n + 1) * count {
+            let reference = BodyRef { sequence, ..body_reference() };
+            let body = Body { reference, raw: raw.clone(), requests: Vec::new() };
+            journal.write(&Entry::Body(Arc::new(body)))?;
+        }
         Ok(journal.commit()?)
     })
 }

@@ -21,12 +21,12 @@
 //! # Segments
 //!
 //! A segment is a file of zeroes of a fixed size, filled from its start; its first record carries
-//! the format version and the [owner](crate::Owner). A log that an earlier version began says in no
-//! segment whose it is: it is taken over by whoever opens it, and goes on in a new segment that
-//! says so. When a record does not fit, what is buffered is synced and the next segment
-//! begins. Checksums are keyed by the log's name and the segment's number, so the old content of a
-//! recycled file never verifies under its new number. The oldest segments are pruned and their
-//! files used again: [`prune`] says how.
+//! the format version and the [owner](crate::Owner). A log of the format before this one is read,
+//! and goes on in a new segment, whose first record makes the version that wrote it refuse the log.
+//! When a record does not fit, what is buffered is synced and the next segment begins. Checksums of
+//! headers are keyed by the log's name and the segment's number, so the old content of a recycled
+//! file never verifies under its new number; payloads have a CRC ([`record`] says why that is
+//! enough). The oldest segments are pruned and their files used again: [`prune`] says how.
 
 pub(crate) mod prune;
 pub(crate) mod record;
@@ -38,7 +38,7 @@ use crate::owner::OwnerRecord;
 use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
-use record::{Key, RecordHeader};
+use record::{Key, PayloadChecksum, RecordHeader};
 use scan::{Scanned, Visit};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -48,7 +48,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// Format version, written into the first record of every segment with the owner.
-pub(crate) const FORMAT: u32 = 4;
+pub(crate) const FORMAT: u32 = 5;
+
+/// The format before, which is read too. Nothing is appended to its segments.
+const FORMAT_BEFORE: u32 = 4;
 
 /// A group is handed to the operating system when it has grown to this size, and synced with the
 /// rest of it later.
@@ -56,6 +59,9 @@ const BUFFER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Payloads from this size on are written from where they lie instead of being copied.
 const COPY_BYTES_MAX: usize = 16 * 1024;
+
+/// Memory for copies that is kept from one group to the next.
+const COPIED_BYTES_KEPT: usize = 1024 * 1024;
 
 /// Configuration of a log on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -238,9 +244,12 @@ pub(crate) struct Log {
     flushed: u64,
     /// Offset in the segment at which the buffer ends.
     end: u64,
-    buffer: Vec<Bytes>,
-    /// The copied part of the buffer that still grows.
-    open: Vec<u8>,
+    /// The part of the buffer that was copied: all but the payloads in `whole`.
+    copied: Vec<u8>,
+    /// Payloads that are written from where they lie, each with the length of `copied` before it.
+    whole: Vec<(usize, Bytes)>,
+    /// The segment is of the format before: the next record begins another.
+    is_outdated: bool,
     sequence: u64,
     group: u64,
     /// The last record, once there is one.
@@ -289,8 +298,9 @@ impl Log {
         let mut log = Self {
             flushed: found.end,
             end: found.end,
-            buffer: Vec::new(),
-            open: Vec::new(),
+            copied: Vec::new(),
+            whole: Vec::new(),
+            is_outdated: !is_new && !found.is_current,
             sequence: found.sequence,
             group: found.sequence,
             last: None,
@@ -316,9 +326,6 @@ impl Log {
         log.last = found.sequence.checked_sub(1).map_or(Ok(None), |last| log.find_mark(last))?;
         if is_new {
             log.push_first();
-        } else if !found.is_owned {
-            log.roll(0)?;
-            log.commit()?;
         }
         Ok(log)
     }
@@ -359,7 +366,7 @@ impl Log {
         tail: &Bytes,
     ) -> Result<Location, StorageError> {
         let size = record::size(head.len() + tail.len());
-        if self.end + size > self.segment.capacity {
+        if self.is_outdated || self.end + size > self.segment.capacity {
             self.roll(size)?;
         }
         let location = self.push(kind, head, tail);
@@ -372,17 +379,26 @@ impl Log {
 
     /// Hands the buffer to the operating system.
     pub(crate) fn flush(&mut self) -> Result<(), StorageError> {
-        self.close_part();
-        if self.buffer.is_empty() {
+        if self.flushed == self.end {
             return Ok(());
         }
-        let parts: Vec<&[u8]> = self.buffer.iter().map(|part| &part[..]).collect();
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(2 * self.whole.len() + 1);
+        let mut at = 0;
+        for (before, payload) in &self.whole {
+            parts.extend([&self.copied[at..*before], payload]);
+            at = *before;
+        }
+        if at < self.copied.len() {
+            parts.push(&self.copied[at..]);
+        }
         self.segment
             .file
             .write_at(self.flushed, &parts)
             .map_err(|error| self.segment.error("write", &error))?;
         self.stats.bytes_written += self.end - self.flushed;
-        self.buffer.clear();
+        self.whole.clear();
+        self.copied.clear();
+        self.copied.shrink_to(COPIED_BYTES_KEPT);
         self.flushed = self.end;
         self.unsynced_data = true;
         Ok(())
@@ -433,6 +449,7 @@ impl Log {
         self.end = 0;
         self.unsynced_name = true;
         self.prepared = false;
+        self.is_outdated = false;
         self.push_first();
         if self.floor > 1 {
             self.push(record::FLOOR, &self.floor.to_le_bytes(), &Bytes::new());
@@ -452,47 +469,47 @@ impl Log {
 
     fn push_first(&mut self) {
         let owner = Bytes::copy_from_slice(&self.owner);
-        self.push(record::SEGMENT, &[], &owner);
+        let checksum = PayloadChecksum::keyed(&owner, &self.segment.key);
+        self.push_checked(record::SEGMENT, checksum, &[], &owner);
     }
 
     fn push(&mut self, kind: u8, head: &[u8], tail: &Bytes) -> Location {
+        self.push_checked(kind, PayloadChecksum::crc(head, tail), head, tail)
+    }
+
+    fn push_checked(
+        &mut self,
+        kind: u8,
+        payload: PayloadChecksum,
+        head: &[u8],
+        tail: &Bytes,
+    ) -> Location {
         let length = head.len() + tail.len();
         let bytes = u32::try_from(length).expect("records are megabytes at most");
         let location = Location { segment: self.segment.number, offset: self.end, bytes };
-        let header = RecordHeader {
-            length: bytes,
-            sequence: self.sequence,
-            group: self.group,
-            kind,
-            payload: self.segment.key.checksum(&[head, tail]),
-        };
+        let (sequence, group) = (self.sequence, self.group);
+        let header = RecordHeader { length: bytes, sequence, group, kind, payload };
         let header = header.encode(&self.segment.key);
         let checksum = RecordHeader::checksum(&header);
-        self.last = Some(LogMark { sequence: self.sequence, checksum });
-        self.open.extend_from_slice(&header);
-        self.open.extend_from_slice(head);
+        self.last = Some(LogMark { sequence, checksum });
+        self.copied.extend_from_slice(&header);
+        self.copied.extend_from_slice(head);
         if tail.len() < COPY_BYTES_MAX {
-            self.open.extend_from_slice(tail);
+            self.copied.extend_from_slice(tail);
         } else {
-            self.close_part();
-            self.buffer.push(tail.clone());
+            self.whole.push((self.copied.len(), tail.clone()));
         }
         let padding = record::padding(length);
-        self.open.extend_from_slice(&[0; record::ALIGNMENT][..padding]);
+        self.copied.extend_from_slice(&[0; record::ALIGNMENT][..padding]);
         self.end += record::size(length);
         self.sequence += 1;
         location
     }
-
-    fn close_part(&mut self) {
-        if !self.open.is_empty() {
-            self.buffer.push(Bytes::from(std::mem::take(&mut self.open)));
-        }
-    }
 }
 
-/// ★ Refuses a segment of another version or of somebody else, by its first record.
-fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<(), StorageError> {
+/// ★ Refuses a segment of another version or of somebody else, by its first record; returns its
+/// format.
+fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<u32, StorageError> {
     // Before format 3 that record had the format alone, and no owner.
     if let Ok(found) = first.try_into().map(u32::from_le_bytes) {
         let (file, expected) = (segment.place.clone(), FORMAT);
@@ -500,7 +517,8 @@ fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<(), Sto
     }
     let (found, _) = OwnerRecord::split(first)
         .ok_or_else(|| segment.corrupt(0, "its first record does not say whose it is"))?;
-    found.check(&segment.place, FORMAT, owner)
+    let format = if found.format() == FORMAT_BEFORE { FORMAT_BEFORE } else { FORMAT };
+    found.check(&segment.place, format, owner).map(|()| format)
 }
 
 fn begin_segment(

@@ -130,6 +130,11 @@ impl OwnerRecord {
         Some((Self { format: number(4)?, owner }, rest))
     }
 
+    /// Format of the file, which this program may not know.
+    pub(crate) fn format(&self) -> u32 {
+        self.format
+    }
+
     /// The owner, whoever it is, of a file at `place` that is of this network.
     pub(crate) fn owner_in(
         self,

@@ -465,6 +465,24 @@ fn bodies_that_are_read_back_are_served_within_bounds() {
     assert_eq!(served, names[..4]);
 }
 
+/// The disk's checksum finds accidents: what it takes for whole may still be another body.
+#[test]
+fn a_body_that_is_read_back_under_another_s_name_is_not_served() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    let [own, other] = [1, 2].map(|sequence| body(0, sequence, 10));
+    let served = [&own, &other].map(|found| {
+        let fetch = Message::FetchBodies(vec![own.reference]);
+        give(&mut replica, Peer::Replica(ReplicaId(2)), &fetch);
+        let read = reads(&mut replica).pop().expect("it is not in memory");
+        let items = vec![(ReadItem::Body(own.reference), Some(found.raw.clone()))];
+        let answer = ReadAnswer { ticket: read.ticket, items, oldest: Height(0) };
+        replica.handle(NOW, Event::Read(answer));
+        sends(effects(&mut replica)).len()
+    });
+    assert_eq!(served, [1, 0]);
+}
+
 /// A leader that proposes two blocks in its view is counted, and so is a member of whatever kind
 /// that sends what it may not.
 #[test]

@@ -2,8 +2,9 @@
 
 use super::{Disk, DiskFile, open_when_possible};
 use crate::StorageError;
+use rustix::io::{Errno, pwritev};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,9 @@ const ZERO_BYTES: usize = 1024 * 1024;
 
 /// Number of pieces synced together: a sync of the log beside them waits for no more than that.
 const ZERO_PIECES: usize = 4;
+
+/// Most parts in one call, as Linux has it.
+const PARTS_MAX: usize = 1_024;
 
 /// A directory of its own on a real disk, locked against other processes.
 ///
@@ -195,10 +199,23 @@ impl DiskFile for File {
         self.read_exact_at(buffer, offset)
     }
 
+    /// In one call for so many parts: one for each would write the pages that two of them share
+    /// twice.
     fn write_at(&self, mut offset: u64, parts: &[&[u8]]) -> io::Result<()> {
-        for part in parts {
-            self.write_all_at(part, offset)?;
-            offset += part.len() as u64;
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut rest = &mut slices[..];
+        // Empty ones are skipped, so that nothing written means that nothing can be.
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            match pwritev(self, &rest[..rest.len().min(PARTS_MAX)], offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    offset += written as u64;
+                    IoSlice::advance_slices(&mut rest, written);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }

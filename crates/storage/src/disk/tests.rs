@@ -54,6 +54,19 @@ fn a_real_disk_is_a_disk() {
     files_keep_their_length_and_start_as_zeroes(&mut disk);
 }
 
+/// More parts than one call takes, empty ones among them.
+#[test]
+fn a_real_disk_writes_any_number_of_parts() {
+    let directory = tempfile::tempdir().expect("made");
+    let mut disk = RealDisk::open(directory.path()).expect("opened");
+    let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(5_000).collect();
+    let parts: Vec<&[u8]> = bytes.chunks(2).flat_map(|part| [part, &[]]).collect();
+    let file = disk.create("a", 5_002).expect("made");
+    file.write_at(1, &parts).expect("written");
+    file.write_at(0, &[]).expect("nothing to write");
+    assert_eq!(read(&file, 0, 5_002), [&[0], &bytes[..], &[0]].concat());
+}
+
 #[test]
 fn a_disk_over_another_is_a_disk() {
     let memory = MemoryDisk::new();

@@ -6,7 +6,7 @@
 //! then [`Log::skip_to`] begins a segment of its own for what follows.
 
 use super::scan::{self, Found, Scanned, Visit};
-use super::{Log, LogConfig, LogMark, LogName, Segment, check_owner, record};
+use super::{Log, LogConfig, LogMark, LogName, Segment, record};
 use crate::disk::Disk;
 use crate::log::record::RecordHeader;
 use crate::{Owner, StorageError};
@@ -56,8 +56,6 @@ impl Log {
         let (found, missing) =
             salvage(disk.as_ref(), name, owner, &mut |found| reader.take(found))?;
         let salvaged = Salvaged { error, missing, is_owned: found.is_owned };
-        // Its owner is asked for above; a segment that says so is begun in any case.
-        let found = Scanned { is_owned: true, ..found };
         Ok((Self::opened(disk, name, owner, config, &found)?, Some(salvaged)))
     }
 
@@ -110,13 +108,12 @@ fn salvage(
     numbers.sort_unstable();
     let spares = listed.into_iter().filter(|name| log.is_spare(name)).collect();
     let floor = scan::find_floor(disk, log, owner, &numbers)?;
-    let segments = Vec::new();
-    let mut found = Scanned { segments, end: 0, sequence: 0, floor, spares, is_owned: false };
+    let mut found = Scanned::nothing(floor, spares);
     let mut missing = Vec::new();
     for number in numbers.into_iter().filter(|number| *number >= floor) {
         let segment = Segment::open(disk, log, number)?;
         let bytes = scan::read_whole(&segment)?;
-        found.end = 0;
+        (found.end, found.is_current) = (0, false);
         for (at, header) in scan::headers(&segment, &bytes) {
             let is_whole = header.is_whole(&bytes[at..], &segment.key);
             if !is_whole || header.sequence < found.sequence {
@@ -128,10 +125,7 @@ fn salvage(
             }
             let payload = header.payload(&bytes[at..]).expect("whole");
             match header.kind {
-                record::SEGMENT => {
-                    check_owner(&segment, payload, owner)?;
-                    found.is_owned = true;
-                }
+                record::SEGMENT => found.begin_segment(&segment, payload, owner)?,
                 record::FLOOR => {}
                 _ => visit(Found::new(&segment, at, header, payload))?,
             }

@@ -2,7 +2,7 @@
 //! behind it.
 
 use super::record::{self, ALIGNMENT, HEADER_BYTES, Key, RecordHeader};
-use super::{Location, LogName, Segment, check_owner};
+use super::{FORMAT, Location, LogName, Segment, check_owner};
 use crate::disk::Disk;
 use crate::owner::OwnerRecord;
 use crate::{Owner, StorageError};
@@ -50,8 +50,30 @@ pub(super) struct Scanned {
     pub(super) floor: u64,
     /// Files that were pruned and may be used again, by name.
     pub(super) spares: Vec<String>,
-    /// The newest segment says whose it is.
+    /// Some segment says whose it is.
     pub(super) is_owned: bool,
+    /// The newest segment is of this program's format.
+    pub(super) is_current: bool,
+}
+
+impl Scanned {
+    /// Result before any segment was read.
+    pub(super) fn nothing(floor: u64, spares: Vec<String>) -> Self {
+        let (is_owned, is_current) = (false, false);
+        Self { segments: Vec::new(), end: 0, sequence: 0, floor, spares, is_owned, is_current }
+    }
+
+    /// Takes in the first record of the segment that is read.
+    pub(super) fn begin_segment(
+        &mut self,
+        segment: &Segment,
+        first: &[u8],
+        owner: &Owner,
+    ) -> Result<(), StorageError> {
+        self.is_current = check_owner(segment, first, owner)? == FORMAT;
+        self.is_owned = true;
+        Ok(())
+    }
 }
 
 pub(super) fn scan(
@@ -70,8 +92,7 @@ pub(super) fn scan(
     let (gone, kept) = numbers.split_at(numbers.partition_point(|number| *number < floor));
     discard(disk, log, gone.iter().copied())?;
 
-    let segments = Vec::new();
-    let mut found = Scanned { segments, end: 0, sequence: 0, floor, spares, is_owned: false };
+    let mut found = Scanned::nothing(floor, spares);
     let mut rest = kept;
     if floor > 1 {
         found.sequence = first_sequence(disk, log, floor, rest)?;
@@ -206,12 +227,14 @@ fn read_records(
     found: &mut Scanned,
     visit: &mut Visit<'_>,
 ) -> Result<u64, StorageError> {
-    let Scanned { sequence, is_owned, .. } = found;
-    read_records_raw(segment, bytes, sequence, &mut |found| match found.kind {
-        record::SEGMENT => check_owner(segment, found.payload, owner).map(|()| *is_owned = true),
+    let mut sequence = found.sequence;
+    let end = read_records_raw(segment, bytes, &mut sequence, &mut |record| match record.kind {
+        record::SEGMENT => found.begin_segment(segment, record.payload, owner),
         record::FLOOR => Ok(()),
-        _ => visit(found),
-    })
+        _ => visit(record),
+    });
+    found.sequence = sequence;
+    end
 }
 
 /// Reads records as [`read_records`] does, with the log's own.

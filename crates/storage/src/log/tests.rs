@@ -1,6 +1,7 @@
-use super::record::{self, HEADER_BYTES, RecordHeader};
-use super::{BUFFER_BYTES_MAX, Durability, FORMAT, Log, LogConfig, RECORDS, scan};
+use super::record::{self, HEADER_BYTES, PayloadChecksum, RecordHeader};
+use super::{BUFFER_BYTES_MAX, Durability, FORMAT, FORMAT_BEFORE, Log, LogConfig, RECORDS, scan};
 use crate::disk::{Disk, DiskFile, FaultyDisk, MemoryDisk, RoomyDisk};
+use crate::owner::OwnerRecord;
 use crate::{Fault, Owner, Room, StorageError};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -85,14 +86,88 @@ fn somebody_else_s_log_is_refused_and_left_as_it_is() {
     assert!(open(&disk, 512).is_ok());
 }
 
+/// A disk with the first segment of a log that another version wrote.
+fn written_before(golden: &str) -> MemoryDisk {
+    let mut disk = MemoryDisk::new();
+    let file = disk.create(&RECORDS.file(1), 1_024).expect("made");
+    let old: Vec<Vec<u8>> = golden.lines().map(unhex).collect();
+    file.write_at(0, &[&old.concat()]).expect("written");
+    file.sync_data().expect("synced");
+    disk.sync_directory().expect("synced");
+    disk
+}
+
+fn records_before() -> Records {
+    vec![(1, b"head".to_vec()), (17, b"next".to_vec())]
+}
+
+/// The log that the last version wrote is read, left as it is until there is something to append,
+/// and goes on in a new segment.
+#[test]
+fn a_log_of_the_format_before_goes_on_in_a_new_segment() {
+    let disk = written_before(include_str!("golden_4.txt"));
+    let old = read(&disk, &RECORDS.file(1));
+    let (mut log, records) = open(&disk, 1_024).expect("opened");
+    assert_eq!((records, log.segment().number), (records_before(), 1));
+    assert_eq!(disk.list().expect("listed").len(), 1);
+    write(&mut log, b"new");
+    assert_eq!((log.segment().number, log.is_outdated), (2, false));
+    write(&mut log, b"newer");
+    assert_eq!(log.segment().number, 2);
+    drop(log);
+    disk.crash(&mut || true);
+    let news = [(1, b"new".to_vec()), (1, b"newer".to_vec())];
+    let all = [records_before(), news.to_vec()].concat();
+    assert_eq!(open(&disk, 1_024).expect("opened").1, all);
+    assert_eq!(read(&disk, &RECORDS.file(1)), old);
+}
+
+/// The power fails while the first records of the new format are written: none of them, or their
+/// segment's own alone, is there.
+#[test]
+fn a_crash_on_the_way_to_this_format_loses_nothing() {
+    for lost_from in [0, 512] {
+        let disk = written_before(include_str!("golden_4.txt"));
+        let (mut log, _) = open(&disk, 1_024).expect("opened");
+        log.append(1, &[5; 500], &Bytes::new()).expect("appended");
+        log.flush().expect("flushed");
+        let mut handle = disk.clone();
+        handle.sync_directory().expect("synced");
+        let mut sector = 0;
+        disk.crash(&mut || {
+            sector += 512;
+            sector > lost_from
+        });
+        drop(log);
+        let (mut log, records) = open(&disk, 1_024).expect("opened");
+        assert_eq!(records, records_before());
+        write(&mut log, b"new");
+        drop(log);
+        let all = [records_before(), vec![(1, b"new".to_vec())]].concat();
+        assert_eq!(open(&disk, 1_024).expect("opened").1, all, "lost from {lost_from}");
+    }
+}
+
+/// The version before reads the first record of a segment of this one, and refuses it by its
+/// format.
+#[test]
+fn the_version_before_can_read_which_format_it_is() {
+    let disk = MemoryDisk::new();
+    write(&mut open(&disk, 1_024).expect("opened").0, b"one");
+    let bytes = read(&disk, &RECORDS.file(1));
+    let header = RecordHeader::read(&bytes, &RECORDS.key(1)).expect("whole");
+    let payload = header.payload(&bytes).expect("whole");
+    assert_eq!(header.payload, PayloadChecksum::keyed(payload, &RECORDS.key(1)));
+    let (found, _) = OwnerRecord::split(payload).expect("whole");
+    let refused = found.check("log", FORMAT_BEFORE, &Owner::nobody()).expect_err("another format");
+    let file = "log".to_owned();
+    assert_eq!(refused, StorageError::Format { file, found: FORMAT, expected: FORMAT_BEFORE });
+}
+
 /// Segments of before owners were written down begin with the format alone.
 #[test]
 fn a_log_of_another_format_is_refused() {
-    let mut disk = MemoryDisk::new();
-    let file = disk.create(&RECORDS.file(1), 1_024).expect("made");
-    let old: Vec<Vec<u8>> = include_str!("golden_without_owner.txt").lines().map(unhex).collect();
-    file.write_at(0, &[&old.concat()]).expect("written");
-    drop(file);
+    let disk = written_before(include_str!("golden_without_owner.txt"));
     let refused = open(&disk, 1_024).map(drop).expect_err("refused");
     let file = format!("memory:{}", RECORDS.file(1));
     assert_eq!(refused, StorageError::Format { file, found: 2, expected: FORMAT });
@@ -110,15 +185,45 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn a_header_says_what_it_was_made_from() {
     let key = RECORDS.key(3);
-    let payload = key.checksum(&[b"payload"]);
-    let header = RecordHeader { length: 7, sequence: 9, group: 8, kind: 17, payload };
-    let mut bytes = header.encode(&key).to_vec();
-    bytes.extend_from_slice(b"payload");
-    assert_eq!(RecordHeader::read(&bytes, &key), Some(header));
-    assert!(header.is_whole(&bytes, &key));
-    assert!(!header.is_whole(&bytes[..HEADER_BYTES + 6], &key), "cut short");
-    assert_eq!(RecordHeader::read(&bytes, &RECORDS.key(4)), None, "another segment's");
-    assert_eq!(RecordHeader::read(&bytes[..HEADER_BYTES - 1], &key), None, "cut short");
+    for payload in [PayloadChecksum::keyed(b"payload", &key), PayloadChecksum::crc(b"pay", b"load")]
+    {
+        let header = RecordHeader { length: 7, sequence: 9, group: 8, kind: 17, payload };
+        let mut bytes = header.encode(&key).to_vec();
+        bytes.extend_from_slice(b"payload");
+        assert_eq!(RecordHeader::read(&bytes, &key), Some(header));
+        assert!(header.is_whole(&bytes, &key));
+        assert!(!header.is_whole(&bytes[..HEADER_BYTES + 6], &key), "cut short");
+        assert_eq!(RecordHeader::read(&bytes, &RECORDS.key(4)), None, "another segment's");
+        assert_eq!(RecordHeader::read(&bytes[..HEADER_BYTES - 1], &key), None, "cut short");
+    }
+}
+
+/// The value that RFC 3720 (B.4) and every other implementation has for these nine digits.
+#[test]
+fn a_payload_s_checksum_is_crc_32c() {
+    assert_eq!(PayloadChecksum::crc(b"1234", b"56789"), PayloadChecksum::Crc(0xe306_9283));
+}
+
+/// Each of its bits is flipped, while a later record says that it had been committed.
+#[test]
+fn every_flipped_bit_of_a_committed_record_is_found() {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk, 1_024).expect("opened");
+    let payload = [7; 61];
+    let location = log.append(1, &payload, &Bytes::new()).expect("appended");
+    log.commit().expect("committed");
+    write(&mut log, b"later");
+    let file = RECORDS.file(1);
+    for at in 0..(HEADER_BYTES + payload.len()) as u64 {
+        for bit in 0..8 {
+            let disk = disk.copy();
+            disk.flip(&file, location.offset + at, bit);
+            let read = super::Segment::open(&disk, RECORDS, 1).expect("opened").read(location);
+            assert!(matches!(read, Err(StorageError::Corrupt { .. })), "byte {at}: {read:?}");
+            let found = open(&disk, 1_024).map(|(_, records)| records);
+            assert!(matches!(found, Err(StorageError::Corrupt { .. })), "byte {at}: {found:?}");
+        }
+    }
 }
 
 #[test]
@@ -194,7 +299,7 @@ fn another_format_is_not_guessed_at() {
         sequence: 0,
         group: 0,
         kind: record::SEGMENT,
-        payload: key.checksum(&[&payload]),
+        payload: PayloadChecksum::keyed(&payload, &key),
     };
     let file = disk.create(&RECORDS.file(1), 512).expect("made");
     file.write_at(0, &[&header.encode(&key), &payload]).expect("written");
