@@ -314,6 +314,8 @@ pub enum Mutant {
     ExecuteTwice,
     /// Storage: state is committed in a transaction of its own, before sessions and height.
     SplitCommit,
+    /// Storage: a height is called durable while its checkpoint is on its way.
+    DurableEarly,
     /// Storage: segments are pruned before the log durably says so.
     PruneBeforeCommit,
     /// Storage: a segment is pruned with the latest record of a kind in it.

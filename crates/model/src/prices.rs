@@ -163,11 +163,12 @@ pub struct MachinePrices {
     pub send_us: f64,
 }
 
-/// The execution thread, under the service that does nothing.
+/// The execution thread, under the service that does nothing. Each price has its part of the
+/// state's checkpoints, though another thread writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionPrices {
-    /// A height: one transaction of the state store.
+    /// Price of a height without requests: one transaction of the state store.
     pub block_us: f64,
     /// A request: its session and its stored answer.
     pub request_us: f64,

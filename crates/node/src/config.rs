@@ -684,21 +684,22 @@ impl NodeConfig {
         LogConfig { durability, retention_bytes, segment_bytes }
     }
 
-    /// Schedule of the state's durable commits: what two segments hold, so that a small log goes
-    /// with small commits.
+    /// Schedule of the state's checkpoints: what a segment holds, so that a small log goes with
+    /// small checkpoints.
     #[must_use]
     pub fn executor_config(&self) -> ExecutorConfig {
-        let durable_bytes = 2 * self.log_config().segment_bytes;
+        let durable_bytes = self.log_config().segment_bytes;
         ExecutorConfig { durable_bytes, ..ExecutorConfig::default() }
     }
 
     /// Room that the disk should have. It is low when it may not do for what can be written before
-    /// anybody looks again: the next two segments of both logs, as much state in two durable
-    /// commits, and a body for each log that is larger than a segment.
+    /// anybody looks again: the next two segments of both logs, two checkpoints of the state with
+    /// pages twice as large as the bodies that changed them, and a body for each log that is larger
+    /// than a segment.
     #[must_use]
     pub fn room_config(&self) -> RoomConfig {
         let segments = 4 * self.log_config().segment_bytes;
-        let state = 2 * self.executor_config().durable_bytes;
+        let state = 4 * self.executor_config().durable_bytes;
         let low_bytes = segments + state + 2 * Body::BYTES_MAX as u64;
         RoomConfig { reserve_bytes: self.disk_reserve_bytes, low_bytes }
     }

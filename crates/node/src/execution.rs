@@ -4,13 +4,16 @@
 use crate::reading::StateViews;
 use crate::threads::next_of;
 use crate::validator::News;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError, WantsRoom};
 use quorate_types::Height;
 use quorate_types::machine::{Executed, ExecutedUpTo, QueryJob, QueryResult, Task};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Pause between two looks at a checkpoint that is on its way, while there is nothing to do.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Answer of the execution to a task.
 #[derive(Debug)]
@@ -45,11 +48,14 @@ pub(crate) fn run(
     answer: &dyn Fn(Outcome) -> bool,
 ) -> Result<(), StorageError> {
     let mut durable = worker.executor.durable();
-    while let Some(task) = next_of(tasks) {
+    while let Ok(task) = next(tasks, &worker.executor) {
         if stopping.load(Ordering::Relaxed) {
             break;
         }
-        let outcome = worker.apply(task)?;
+        let outcome = match task {
+            Some(task) => worker.apply(task)?,
+            None => worker.executor.look_at_checkpoint().map(|()| None)?,
+        };
         if outcome.is_some_and(|outcome| !answer(outcome)) {
             break;
         }
@@ -61,12 +67,23 @@ pub(crate) fn run(
     worker.executor.make_durable()
 }
 
+/// The next task; none when a checkpoint may be over first.
+fn next(tasks: &Receiver<Task>, executor: &Executor) -> Result<Option<Task>, RecvTimeoutError> {
+    if !executor.is_checkpoint_under_way() {
+        return next_of(tasks).map(Some).ok_or(RecvTimeoutError::Disconnected);
+    }
+    match tasks.recv_timeout(LOOK_EVERY) {
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        task => task.map(Some),
+    }
+}
+
 impl ExecutionWorker {
     fn apply(&mut self, task: Task) -> Result<Option<Outcome>, StorageError> {
         match task {
             Task::Execute(block) => {
                 let executed = self.executor.execute(&block)?;
-                self.views.put(&self.executor)?;
+                self.views.put(&mut self.executor)?;
                 Ok(Some(Outcome::Executed(executed)))
             }
             Task::Snapshot(height) => self.begin_snapshot(height).map(|()| None),
@@ -79,7 +96,7 @@ impl ExecutionWorker {
                 let began = Instant::now();
                 let executed = self.executor.install(&install, &self.snapshots)?;
                 self.snapshots.clear_staged()?;
-                self.views.put(&self.executor)?;
+                self.views.put(&mut self.executor)?;
                 let (height, chunks) = (executed.height(), install.manifest.chunks.len());
                 let seconds = began.elapsed().as_secs_f64();
                 tracing::info!(%height, chunks, seconds, "a snapshot of the state is installed");

@@ -37,7 +37,7 @@ impl StateViews {
     /// # Errors
     /// When the disk cannot be read.
     pub(crate) fn open(
-        executor: &Executor,
+        executor: &mut Executor,
         data_dir: &Path,
         owner: &Owner,
         room: Room,
@@ -65,7 +65,7 @@ impl StateViews {
     ///
     /// # Errors
     /// When the state cannot be read.
-    pub fn put(&self, executor: &Executor) -> Result<(), StorageError> {
+    pub fn put(&self, executor: &mut Executor) -> Result<(), StorageError> {
         if self.reader.is_none() {
             return Ok(());
         }

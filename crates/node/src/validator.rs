@@ -397,7 +397,7 @@ impl Validator {
         (sockets, limits): (Sockets, Limits),
     ) -> Result<(), NodeError> {
         let config = &origin.config;
-        let Stores { journal, recovery, executor, snapshots, signs, room, guard, .. } = stores;
+        let Stores { journal, recovery, mut executor, snapshots, signs, room, guard, .. } = stores;
         let (network, metrics) = (Arc::clone(&self.shown.network), Arc::clone(&self.shown.metrics));
         let (events, queues) = queues();
         let pool = start_pool(&threads, origin, &metrics, events.clone(), config.verify_threads)?;
@@ -415,7 +415,7 @@ impl Validator {
         self.shown.queues = Some(Queues::of(&events, &log, &pool));
         let ((jobs, jobs_in), writing) = (bounded(1), Arc::new(AtomicBool::new(false)));
         let (views, writer) =
-            StateViews::open(&executor, &config.data_dir, &origin.owner(), room.clone())?;
+            StateViews::open(&mut executor, &config.data_dir, &origin.owner(), room.clone())?;
         self.reading = Reading::new(&views);
         let ports = ThreadPorts {
             log,

@@ -2,8 +2,9 @@
 //!
 //! A block is executed in one transaction of the store: the service's state, the sessions, the
 //! height with its decided record and root. A crash therefore leaves all of a height or nothing of
-//! it. Most commits are not durable; after a crash the log replays the heights that the store lost,
-//! and since execution is deterministic they come to the same roots.
+//! it. Commits are in memory until a checkpoint of the store has them, which is written while later
+//! heights execute. After a crash the log replays the heights that the store lost, and since
+//! execution is deterministic they come to the same roots.
 //!
 //! # What is in the store
 //!
@@ -44,7 +45,7 @@ pub use snapshot::SnapshotJob;
 pub use view::StateView;
 
 use crate::StorageError;
-use crate::store::{Store, Transaction};
+use crate::store::{Checkpoint, Store, Transaction};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use kept_results::ClientEntry;
@@ -69,21 +70,28 @@ const SERVICE: u8 = b's';
 const DECIDED: u8 = b'd';
 /// Heights whose decided records are kept: twice as many as may be undurable.
 const DECIDED_KEPT: u64 = 512;
+/// Bytes of changes that the store may hold in memory before a checkpoint is due; as many again may
+/// come while that is written.
+const PENDING_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Schedule of an executor's durable commits.
+/// Schedule of an executor's checkpoints.
+///
+/// Each is written while the heights up to the next one execute; one that is due waits for the one
+/// before, and execution with it. Not durable are therefore at most twice as many heights and bytes
+/// as are told here, and so many are replayed after a crash.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutorConfig {
-    /// Every so many heights the commit is durable: so many are replayed after a crash, at most.
-    /// 1 makes every commit durable.
+    /// Every so many heights a checkpoint is begun.
     pub durable_every: u64,
-    /// A durable commit is also due when the bodies executed since the last one have so many bytes.
+    /// A checkpoint is also due when the bodies executed since the last one began have so many
+    /// bytes.
     pub durable_bytes: u64,
 }
 
 impl Default for ExecutorConfig {
     fn default() -> Self {
-        Self { durable_every: 256, durable_bytes: 32 * 1024 * 1024 }
+        Self { durable_every: 128, durable_bytes: 16 * 1024 * 1024 }
     }
 }
 
@@ -93,9 +101,11 @@ pub struct Executor {
     service: Box<dyn Service>,
     config: ExecutorConfig,
     record: Option<ExecutedRecord>,
-    /// Heights and bytes executed since the last durable commit.
-    heights_undurable: u64,
-    bytes_undurable: u64,
+    /// Heights and bytes executed since the last checkpoint began.
+    heights_pending: u64,
+    bytes_pending: u64,
+    /// Checkpoint that may be on its way, and the height that it is of.
+    checkpoint: Option<(Height, Checkpoint)>,
     durable: Height,
     failure: Option<StorageError>,
     /// Most bytes of kept results: a constant, but for tests.
@@ -153,8 +163,9 @@ impl Executor {
             service,
             config,
             record,
-            heights_undurable: 0,
-            bytes_undurable: 0,
+            heights_pending: 0,
+            bytes_pending: 0,
+            checkpoint: None,
             durable,
             failure: None,
             kept_bytes_max: kept_results::BYTES_MAX,
@@ -187,16 +198,17 @@ impl Executor {
     /// When the height is not the next one, or the service does not give one outcome for each
     /// operation: going on would part this replica from the others.
     pub fn execute(&mut self, block: &Block) -> Result<Executed, StorageError> {
-        let next = self.record.as_ref().map_or(Height(0), |record| record.header.height).next();
-        assert_eq!(block.height(), next, "heights execute one after the other");
+        assert_eq!(block.height(), self.height().next(), "heights execute one after the other");
         self.check()?;
-        let durable = self.is_durable_commit_due(block);
-        let result = self.execute_block(block, durable);
+        let result = self.execute_block(block);
         let (record, executed) = self.settle(result)?;
         self.record = Some(record);
-        if durable {
-            self.is_durable();
+        self.heights_pending += 1;
+        self.bytes_pending += block.bodies.iter().map(|body| body.raw.len() as u64).sum::<u64>();
+        if self.is_checkpoint_due() {
+            self.begin_checkpoint()?;
         }
+        self.look_at_checkpoint()?;
         Ok(executed)
     }
 
@@ -206,24 +218,62 @@ impl Executor {
         self.durable
     }
 
-    fn is_durable(&mut self) {
-        self.heights_undurable = 0;
-        self.bytes_undurable = 0;
-        self.durable = self.record.as_ref().map_or(Height(0), |record| record.header.height);
+    fn height(&self) -> Height {
+        self.record.as_ref().map_or(Height(0), |record| record.header.height)
     }
 
-    /// Makes everything executed so far durable.
+    /// Begins to make durable what was executed so far; waits for the checkpoint before.
+    fn begin_checkpoint(&mut self) -> Result<(), StorageError> {
+        self.await_checkpoint()?;
+        let begun = self.store.checkpoint().map_err(StorageError::from);
+        let checkpoint = self.settle(begun)?;
+        self.checkpoint = Some((self.height(), checkpoint));
+        (self.heights_pending, self.bytes_pending) = (0, 0);
+        Ok(())
+    }
+
+    fn await_checkpoint(&mut self) -> Result<(), StorageError> {
+        let ended = self.checkpoint.as_ref().map(|(_, checkpoint)| checkpoint.wait());
+        ended.map_or(Ok(()), |outcome| self.end_checkpoint(outcome))
+    }
+
+    /// Returns `true` while a checkpoint may be on its way.
+    #[must_use]
+    pub fn is_checkpoint_under_way(&self) -> bool {
+        self.checkpoint.is_some()
+    }
+
+    /// Takes note of a checkpoint that is over by now.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when it failed, and the same for ever after.
+    pub fn look_at_checkpoint(&mut self) -> Result<(), StorageError> {
+        let outcome = |(_, checkpoint): &(Height, Checkpoint)| {
+            let early = mutants::active(Mutant::DurableEarly).then_some(Ok(()));
+            early.or_else(|| checkpoint.outcome())
+        };
+        let ended = self.checkpoint.as_ref().and_then(outcome);
+        ended.map_or(Ok(()), |outcome| self.end_checkpoint(outcome))
+    }
+
+    fn end_checkpoint(&mut self, outcome: Result<(), StateError>) -> Result<(), StorageError> {
+        self.settle(outcome.map_err(StorageError::from))?;
+        if let Some((height, _)) = self.checkpoint.take() {
+            self.durable = height;
+        }
+        Ok(())
+    }
+
+    /// Makes everything executed so far durable, and waits for it.
     ///
     /// # Errors
     /// [`StorageError::State`] when the store fails, and the same for ever after.
     pub fn make_durable(&mut self) -> Result<(), StorageError> {
         self.check()?;
-        if self.heights_undurable > 0 {
-            let result = self.store.begin().and_then(|transaction| transaction.commit(true));
-            self.settle(result.map_err(StorageError::from))?;
-            self.is_durable();
+        if self.heights_pending > 0 {
+            self.begin_checkpoint()?;
         }
-        Ok(())
+        self.await_checkpoint()
     }
 
     /// Reads the service's state as of the executed height; what is in it is the service's to say.
@@ -255,10 +305,9 @@ impl Executor {
     ///
     /// # Errors
     /// [`StorageError::State`] when the store fails.
-    pub fn view(&self) -> Result<StateView, StorageError> {
+    pub fn view(&mut self) -> Result<StateView, StorageError> {
         self.check()?;
-        let height = self.record.as_ref().map_or(Height(0), |record| record.header.height);
-        Ok(StateView { height, view: self.store.view()? })
+        Ok(StateView { height: self.height(), view: self.store.view()? })
     }
 
     /// Reader that answers queries of views; `None` if the service has none.
@@ -335,18 +384,13 @@ impl Executor {
         block.payload.header.proposed_at_ms.max(before)
     }
 
-    fn is_durable_commit_due(&mut self, block: &Block) -> bool {
-        self.heights_undurable += 1;
-        self.bytes_undurable += block.bodies.iter().map(|body| body.raw.len() as u64).sum::<u64>();
-        self.heights_undurable >= self.config.durable_every
-            || self.bytes_undurable >= self.config.durable_bytes
+    fn is_checkpoint_due(&self) -> bool {
+        self.heights_pending >= self.config.durable_every
+            || self.bytes_pending >= self.config.durable_bytes
+            || self.store.pending_bytes() >= PENDING_BYTES_MAX
     }
 
-    fn execute_block(
-        &mut self,
-        block: &Block,
-        durable: bool,
-    ) -> Result<(ExecutedRecord, Executed), StorageError> {
+    fn execute_block(&mut self, block: &Block) -> Result<(ExecutedRecord, Executed), StorageError> {
         let context = BlockContext { height: block.height(), proposed_at_ms: self.stamp_of(block) };
         let mut transaction = self.store.begin()?;
         let sorted = sort_requests(transaction.as_ref(), block)?;
@@ -398,7 +442,7 @@ impl Executor {
         if let Some(old) = block.height().0.checked_sub(DECIDED_KEPT) {
             transaction.delete(&decided_key(Height(old)))?;
         }
-        transaction.commit(durable)?;
+        transaction.commit(false)?;
 
         let answers = answers.into_iter().filter_map(answer).collect();
         Ok((record, Executed { header, leaves, answers, operations }))

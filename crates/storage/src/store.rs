@@ -1,16 +1,21 @@
 //! Store of executed state: ordered keys and values, changed in transactions.
 
 mod backend;
+mod checkpoint;
 mod disk;
 mod memory;
+mod overlay;
 
+pub use checkpoint::Checkpoint;
 pub use disk::DiskStore;
 pub use memory::MemoryStore;
 
 use crate::StorageError;
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A store with one writer.
 pub trait Store: Send {
@@ -37,10 +42,22 @@ pub trait Store: Send {
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn view(&self) -> Result<Box<dyn View>, StateError>;
+    fn view(&mut self) -> Result<Box<dyn View>, StateError>;
+
+    /// Begins to make durable what is committed, and does not wait for it, but for a checkpoint
+    /// that is still on its way. Commits and reads go on meanwhile. After a crash all of it is
+    /// there, or what the checkpoint before had (★).
+    ///
+    /// # Errors
+    /// When the checkpoint before could not be written.
+    fn checkpoint(&mut self) -> Result<Checkpoint, StateError>;
+
+    /// Bytes of memory that changes take which are committed and in no checkpoint yet, at most: a
+    /// key that was changed twice counts twice.
+    fn pending_bytes(&self) -> u64;
 
     /// Replaces everything by `entries`, durably: after a crash all of the old is there or all of
-    /// the new (★).
+    /// the new (★). Waits for a checkpoint that is on its way.
     ///
     /// # Errors
     /// The first error among the entries, which changes nothing; or when the store cannot be
@@ -87,13 +104,18 @@ pub trait Transaction: State {
 }
 
 /// Changes of a transaction: key by key the new value, or its removal.
-type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+type Changes = BTreeMap<Arc<[u8]>, Option<Arc<[u8]>>>;
+
+/// A value as whoever asks for it gets it.
+fn owned(value: &Option<Arc<[u8]>>) -> Option<Vec<u8>> {
+    value.as_ref().map(|value| value.to_vec())
+}
 
 /// The part of an ordered map whose keys are these.
-fn part<'a, T>(
-    map: &'a BTreeMap<Vec<u8>, T>,
+fn part<'a, K: Borrow<[u8]> + Ord, T>(
+    map: &'a BTreeMap<K, T>,
     keys: KeyRange<'_>,
-) -> impl Iterator<Item = (&'a Vec<u8>, &'a T)> {
+) -> impl Iterator<Item = (&'a K, &'a T)> {
     let range = keys.bounds().map(|bounds| map.range::<[u8], _>(bounds));
     range.into_iter().flatten()
 }
@@ -101,20 +123,20 @@ fn part<'a, T>(
 /// Shows what is committed as the changes on top of it leave it. `committed` shows the keys that
 /// are committed, in order.
 fn scan_changed<'a>(
-    changed: impl Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)>,
+    changed: impl Iterator<Item = (&'a Arc<[u8]>, &'a Option<Arc<[u8]>>)>,
     committed: impl FnOnce(&mut Visitor<'_>) -> Result<(), StateError>,
     visit: &mut Visitor<'_>,
 ) -> Result<(), StateError> {
     let mut changed = changed.peekable();
     let mut flow = ControlFlow::Continue(());
     committed(&mut |key, value| {
-        while let Some((new, value)) = changed.next_if(|(new, _)| new.as_slice() < key) {
+        while let Some((new, value)) = changed.next_if(|(new, _)| ***new < *key) {
             if let Some(value) = value {
                 flow = visit(new, value);
                 flow?;
             }
         }
-        flow = match changed.next_if(|(new, _)| new.as_slice() == key) {
+        flow = match changed.next_if(|(new, _)| ***new == *key) {
             Some((_, Some(value))) => visit(key, value),
             Some((_, None)) => ControlFlow::Continue(()),
             None => visit(key, value),

@@ -49,14 +49,14 @@ impl Ledger {
         self.execute_at(1_000 * self.sequence, transactions)
     }
 
-    fn ask<T: BorshDeserialize>(&self, query: &Query) -> Result<T, String> {
+    fn ask<T: BorshDeserialize>(&mut self, query: &Query) -> Result<T, String> {
         let view = self.executor.view().expect("a view");
         let reader = self.executor.reader().expect("a reader");
         let answer = view.query(reader.as_ref(), &query.encode()).expect("reads")?;
         Ok(T::try_from_slice(&answer).expect("the question's answer"))
     }
 
-    fn balance(&self, of: Address) -> U256 {
+    fn balance(&mut self, of: Address) -> U256 {
         self.ask::<Account>(&Query::Account(of)).expect("an account").balance
     }
 
@@ -394,7 +394,7 @@ fn a_blocks_header_covers_its_transactions_and_receipts() {
     let transactions: Vec<Bytes> = (0..150).map(|_| mix.next_transaction()).collect();
     ledger.execute_at(5_432, &transactions);
     ledger.execute_at(6_000, &[mix.next_transaction()]);
-    let block = |height| {
+    let mut block = |height| {
         let query = Query::Block { at: BlockAt::Height(height), transactions: true };
         ledger.ask::<Option<FoundBlock>>(&query).expect("a block").expect("there")
     };
@@ -468,15 +468,15 @@ fn old_transactions_are_forgotten_and_headers_are_not() {
     let first = mix.next_transaction();
     ledger.execute(std::slice::from_ref(&first));
     let hash = keccak256(&first);
-    let kept = |ledger: &Ledger| {
+    let kept = |ledger: &mut Ledger| {
         ledger.ask::<Option<FoundTransaction>>(&Query::Transaction(hash)).expect("asks").is_some()
     };
     for _ in 0..255 {
         ledger.execute(&[Bytes::from("nothing")]);
     }
-    assert!(kept(&ledger));
+    assert!(kept(&mut ledger));
     ledger.execute(&[Bytes::from("nothing")]);
-    assert!(!kept(&ledger));
+    assert!(!kept(&mut ledger));
     let query = Query::Block { at: BlockAt::Height(1), transactions: true };
     let block = ledger.ask::<Option<FoundBlock>>(&query).expect("asks").expect("there");
     assert_eq!((block.block.transactions, block.transactions.len()), (1, 0));

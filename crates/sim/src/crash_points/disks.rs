@@ -16,7 +16,7 @@ pub(super) enum LogKind {
 }
 
 /// Everything that outlives a crash. Cloning gives another handle to the same disks.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Disks {
     pub(super) records: MemoryDisk,
     pub(super) bodies: MemoryDisk,
@@ -58,6 +58,17 @@ pub(super) struct DiskFailure {
 }
 
 impl Disks {
+    /// Empty ones. A checkpoint of the state is on its way while another height executes.
+    pub(super) fn new() -> Self {
+        Self {
+            records: MemoryDisk::default(),
+            bodies: MemoryDisk::default(),
+            snapshots: MemoryDisk::default(),
+            store: MemoryStore::with_slow_checkpoints(1),
+            epochs: EpochFolder::default(),
+        }
+    }
+
     /// Others in the same state.
     pub(super) fn fork(&self) -> Self {
         Self {

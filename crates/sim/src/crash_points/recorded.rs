@@ -128,7 +128,7 @@ impl Recorded {
     /// # Errors
     /// When they fail at once.
     pub(super) fn begin(shared: &Arc<Shared>, plan: &[DiskFailure]) -> Result<Self, StorageError> {
-        let disks: Vec<_> = shared.keys.iter().map(|_| Some(Disks::default())).collect();
+        let disks: Vec<_> = shared.keys.iter().map(|_| Some(Disks::new())).collect();
         let chronicle = Chronicle::new(shared.subject).shared();
         let script = script(shared);
         let committee = Committee::start(shared, &disks, plan, &chronicle, Time(0), script)?;

@@ -5,7 +5,7 @@
 
 use super::{DECIDED, EXECUTED, ExecutedRecord, Executor, decided_key};
 use crate::snapshots::{SnapshotWriter, Snapshots};
-use crate::store::View;
+use crate::store::{Checkpoint, View};
 use crate::{StorageError, WantsRoom};
 use bytes::Bytes;
 use quorate_types::machine::{ExecutedUpTo, Install};
@@ -16,11 +16,13 @@ use std::collections::VecDeque;
 pub struct SnapshotJob {
     view: Box<dyn View>,
     record: ExecutedRecord,
+    /// Checkpoint that has all of it.
+    checkpoint: Option<Checkpoint>,
 }
 
 impl Executor {
-    /// The state as the last height left it; later heights do not change it. It is made durable
-    /// first, so that no snapshot is ever ahead of the state that it was taken of.
+    /// The state as the last height left it; later heights do not change it. A checkpoint of it is
+    /// begun: no snapshot is ever ahead of the state that it was taken of.
     ///
     /// # Errors
     /// [`StorageError::State`] when the store fails.
@@ -28,9 +30,14 @@ impl Executor {
     /// # Panics
     /// When nothing was executed yet.
     pub fn snapshot(&mut self) -> Result<SnapshotJob, StorageError> {
-        self.make_durable()?;
+        self.check()?;
         let record = self.record.clone().expect("a snapshot is of an executed height");
-        Ok(SnapshotJob { view: self.store.view()?, record })
+        if self.heights_pending > 0 {
+            self.begin_checkpoint()?;
+        }
+        let checkpoint = self.checkpoint.as_ref().map(|(_, checkpoint)| checkpoint.clone());
+        self.look_at_checkpoint()?;
+        Ok(SnapshotJob { view: self.store.view()?, record, checkpoint })
     }
 
     /// Replaces the state by a snapshot whose chunks are staged, durably and all at once (★).
@@ -72,7 +79,9 @@ impl Executor {
         });
         self.settle(opened)?;
         self.record = Some(record);
-        self.is_durable();
+        self.checkpoint = None;
+        self.durable = self.height();
+        (self.heights_pending, self.bytes_pending) = (0, 0);
         Ok(self.executed().expect("just installed"))
     }
 }
@@ -103,7 +112,7 @@ impl SnapshotJob {
     }
 
     fn write_anew(self, snapshots: &Snapshots) -> Result<Manifest, StorageError> {
-        let Self { view, record } = self;
+        let Self { view, record, checkpoint } = self;
         let mut writer = snapshots.begin(record.header.height);
         view.scan(&mut |key, value| {
             if key == EXECUTED || key.first() == Some(&DECIDED) {
@@ -113,6 +122,8 @@ impl SnapshotJob {
             put(&mut writer, value)
         })?;
         let chunks = writer.chunks()?;
+        // ★ Whoever finds a snapshot finds at least its height executed.
+        checkpoint.map_or(Ok(()), |checkpoint| checkpoint.wait())?;
         let manifest = Manifest {
             service: record.service,
             header: record.header,

@@ -1,9 +1,10 @@
 //! Exactly once, whatever order requests come in and wherever the power fails.
 
+mod checkpoints;
 mod reading;
 
 use super::{Executor, ExecutorConfig, Session};
-use crate::store::{DiskStore, Entries, MemoryStore, Store, Transaction, View};
+use crate::store::{Checkpoint, DiskStore, Entries, MemoryStore, Store, Transaction, View};
 use crate::{Owner, StorageError};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -163,7 +164,7 @@ fn repeated(answer: Answer) -> Answer {
 /// a whole number of heights, and replaying the rest gives the same roots.
 fn a_height_is_committed_whole() -> Check {
     let expected = execute_all(&mut open(&MemoryStore::new(), &OFTEN), &history());
-    for fails_at in 0..12 {
+    for fails_at in 0..20 {
         let memory = MemoryStore::new();
         let failing = FailingStore { inner: memory.clone(), commits_left: Mutex::new(fails_at) };
         let mut executor = open_over(Box::new(failing), &OFTEN);
@@ -213,8 +214,17 @@ impl Store for FailingStore {
         self.inner.scan(keys, visit)
     }
 
-    fn view(&self) -> Result<Box<dyn View>, StateError> {
+    fn view(&mut self) -> Result<Box<dyn View>, StateError> {
         self.inner.view()
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint, StateError> {
+        take_one(&self.commits_left)?;
+        self.inner.checkpoint()
+    }
+
+    fn pending_bytes(&self) -> u64 {
+        self.inner.pending_bytes()
     }
 
     fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError> {
@@ -242,13 +252,16 @@ impl State for FailingTransaction<'_> {
 
 impl Transaction for FailingTransaction<'_> {
     fn commit(self: Box<Self>, durable: bool) -> Result<(), StateError> {
-        let mut left = self.commits_left.lock();
-        if *left == 0 {
-            return Err(StateError("injected".into()));
-        }
-        *left -= 1;
+        take_one(self.commits_left)?;
         self.inner.commit(durable)
     }
+}
+
+/// Lets one more write through, or fails.
+fn take_one(left: &Mutex<u64>) -> Result<(), StateError> {
+    let mut left = left.lock();
+    *left = left.checked_sub(1).ok_or_else(|| StateError("injected".into()))?;
+    Ok(())
 }
 
 #[test]

@@ -1,20 +1,25 @@
 //! A store on disk: one redb table.
 
+mod pages;
+
 use super::backend::RoomyFile;
-use super::{Changes, Entries, Store, Transaction, View, Visit, part, scan_changed};
-use crate::error::{STATE_FULL, STATE_REFUSED};
+use super::overlay::{Layers, Overlay};
+use super::{
+    Changes, Checkpoint, Entries, Store, Transaction, View, Visit, owned, part, scan_changed,
+};
+use crate::error::STATE_REFUSED;
 use crate::owner::OwnerRecord;
-use crate::{Owner, Room, StorageError, WantsRoom};
+use crate::{Owner, Room, StorageError};
+use pages::{Table, failed, get, guarded, scan};
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use redb::{
-    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    TableDefinition, TableError, WriteTransaction,
+    Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, TableDefinition,
+    TableError, WriteTransaction,
 };
-use std::cell::Cell;
-use std::io;
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Once;
+use std::sync::{Arc, OnceLock};
+use std::thread;
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("state");
 
@@ -24,21 +29,23 @@ const OWNER: TableDefinition<'static, (), &[u8]> = TableDefinition::new("owner")
 /// Format of the file, written with the owner. The first had neither.
 const FORMAT: u32 = 3;
 
-/// A key with its value, in a page of the store.
-type Pair<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
-
 /// Pages that redb keeps in memory.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A store in one file, locked against other processes.
 ///
-/// A transaction gathers its changes in memory, in key order, and writes them at its commit.
-/// Commits that need not be durable stay in memory until one that must be; redb reuses no space in
-/// between, so a durable one is due every now and then.
+/// A transaction gathers its changes in memory, in key order. Commits that need not be durable stay
+/// there too, in an `Overlay`, which a checkpoint writes in one transaction of redb, on a thread
+/// of its own: what was written many times in between is written once.
 #[derive(Debug)]
 pub struct DiskStore {
     /// Present until it is dropped.
-    database: Option<Database>,
+    database: Option<Arc<Database>>,
+    overlay: Overlay,
+    /// Checkpoint that may be on its way.
+    writing: Option<Checkpoint>,
+    /// The disk's part, once it was asked for since the last checkpoint ended.
+    on_disk: OnceLock<Arc<Table>>,
 }
 
 impl DiskStore {
@@ -58,32 +65,41 @@ impl DiskStore {
     /// As [`DiskStore::open`].
     pub fn open_within(path: &Path, owner: &Owner, room: Room) -> Result<Self, StorageError> {
         let shown = path.display().to_string();
+        Self::open_file(&shown, || RoomyFile::open(path, room), owner)
+    }
+
+    fn open_file<B: StorageBackend>(
+        shown: &str,
+        file: impl FnOnce() -> Result<B, DatabaseError>,
+        owner: &Owner,
+    ) -> Result<Self, StorageError> {
         let opened = guarded(|| {
-            let file = RoomyFile::open(path, room)?;
-            Ok(Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(file)?)
+            Ok(Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(file()?)?)
         });
         let database = opened.map_err(|error| match error {
-            redb::Error::DatabaseAlreadyOpen => StorageError::InUse { directory: shown.clone() },
+            redb::Error::DatabaseAlreadyOpen => StorageError::InUse { directory: shown.to_owned() },
             redb::Error::Corrupted(_) => failed(error).into(),
-            redb::Error::Io(error) => StorageError::io("open", shown.clone(), &error),
+            redb::Error::Io(error) => StorageError::io("open", shown.to_owned(), &error),
             error => {
-                let (file, reason) = (shown.clone(), error.to_string());
+                let (file, reason) = (shown.to_owned(), error.to_string());
                 StorageError::Io { action: "open", file, reason }
             }
         })?;
-        let store = Self { database: Some(database) };
+        let database = Some(Arc::new(database));
+        let (overlay, on_disk) = (Overlay::default(), OnceLock::new());
+        let store = Self { database, overlay, writing: None, on_disk };
         match store.owner()? {
             Some(record) => {
                 let (found, _) = OwnerRecord::split(&record)
                     .ok_or(StorageError::StateDamaged { entry: "owner" })?;
-                found.check(&shown, FORMAT, owner)?;
+                found.check(shown, FORMAT, owner)?;
             }
             None => store.make_tables(owner)?,
         }
         Ok(store)
     }
 
-    fn database(&self) -> &Database {
+    fn database(&self) -> &Arc<Database> {
         self.database.as_ref().expect("present until the end")
     }
 
@@ -108,37 +124,83 @@ impl DiskStore {
         made.map_err(failed)
     }
 
-    fn reader(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>, StateError> {
-        guarded(|| Ok(self.database().begin_read()?.open_table(TABLE)?)).map_err(failed)
+    fn on_disk(&self) -> Result<&Arc<Table>, StateError> {
+        if let Some(table) = self.on_disk.get() {
+            return Ok(table);
+        }
+        let table = guarded(|| Ok(self.database().begin_read()?.open_table(TABLE)?));
+        let table = Arc::new(table.map_err(failed)?);
+        Ok(self.on_disk.get_or_init(|| table))
     }
 
-    fn write(&self, changes: Changes, durable: bool) -> Result<(), StateError> {
-        let written = guarded(|| {
-            let mut transaction = self.database().begin_write()?;
-            let durability = if durable { Durability::Immediate } else { Durability::None };
-            transaction.set_durability(durability)?;
-            // Without it, opening after a crash would walk the whole file.
-            transaction.set_quick_repair(durable);
-            let mut table = transaction.open_table(TABLE)?;
-            for (key, value) in changes {
-                match value {
-                    Some(value) => drop(table.insert(&key[..], &value[..])?),
-                    None => drop(table.remove(&key[..])?),
-                }
-            }
-            drop(table);
-            Ok(transaction.commit()?)
-        });
-        written.map_err(failed)
+    /// Takes what is committed for the next checkpoint.
+    fn begin_writing(&mut self) -> Result<(Checkpoint, Arc<Changes>), StateError> {
+        self.settle()?;
+        // Whoever reads keeps the pages that the checkpoint replaces.
+        self.on_disk.take();
+        let checkpoint = Checkpoint::default();
+        self.writing = Some(checkpoint.clone());
+        Ok((checkpoint, self.overlay.begin_writing()))
     }
+
+    /// Makes durable what is committed, on this thread.
+    fn write_now(&mut self) -> Result<(), StateError> {
+        let (checkpoint, changes) = self.begin_writing()?;
+        checkpoint.end(write(self.database(), &changes));
+        self.settle()
+    }
+
+    /// Waits for the checkpoint that is on its way, if there is one.
+    fn settle(&mut self) -> Result<(), StateError> {
+        if let Some(checkpoint) = &self.writing {
+            checkpoint.wait()?;
+            self.overlay.written();
+            self.on_disk.take();
+            self.writing = None;
+        }
+        Ok(())
+    }
+
+    /// Lets go of what has come to the disk meanwhile.
+    fn look_at_checkpoint(&mut self) -> Result<(), StateError> {
+        match self.writing.as_ref().and_then(Checkpoint::outcome) {
+            Some(_) => self.settle(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes changes durably, all of them or none (★).
+fn write(database: &Database, changes: &Changes) -> Result<(), StateError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let written = guarded(|| {
+        let mut transaction = database.begin_write()?;
+        transaction.set_durability(Durability::Immediate)?;
+        // Without it, opening after a crash would walk the whole file.
+        transaction.set_quick_repair(true);
+        let mut table = transaction.open_table(TABLE)?;
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(table.insert(&key[..], &value[..])?),
+                None => drop(table.remove(&key[..])?),
+            }
+        }
+        drop(table);
+        Ok(transaction.commit()?)
+    });
+    written.map_err(failed)
 }
 
 impl Drop for DiskStore {
     /// Closing writes, and may come upon damage: whoever opens the file next is told.
     fn drop(&mut self) {
-        let database = self.database.take();
+        // Whoever wanted to know how it ended has asked.
+        let _ = self.settle();
+        let (on_disk, database) = (self.on_disk.take(), self.database.take());
         let _ = guarded(|| {
-            drop(database);
+            drop((on_disk, database));
             Ok(())
         });
     }
@@ -146,23 +208,50 @@ impl Drop for DiskStore {
 
 impl Store for DiskStore {
     fn begin(&mut self) -> Result<Box<dyn Transaction + '_>, StateError> {
-        let reader = self.reader()?;
-        Ok(Box::new(DiskTransaction { store: self, reader, changes: Changes::new() }))
+        self.look_at_checkpoint()?;
+        Ok(Box::new(DiskTransaction { store: self, changes: Changes::new() }))
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
-        get(&self.reader()?, key)
+        match self.overlay.get(key) {
+            Some(value) => Ok(owned(value)),
+            None => get(self.on_disk()?, key),
+        }
     }
 
     fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
-        scan(&self.reader()?, keys, visit)
+        let on_disk = self.on_disk()?;
+        self.overlay.scan(keys, &mut |visit| scan(on_disk, keys, visit), visit)
     }
 
-    fn view(&self) -> Result<Box<dyn View>, StateError> {
-        Ok(Box::new(DiskView(self.reader()?)))
+    fn view(&mut self) -> Result<Box<dyn View>, StateError> {
+        self.look_at_checkpoint()?;
+        // What comes to the disk in between is seen twice, and not missed.
+        let layers = self.overlay.layers();
+        Ok(Box::new(DiskView { layers, on_disk: Arc::clone(self.on_disk()?) }))
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint, StateError> {
+        let (checkpoint, changes) = self.begin_writing()?;
+        let (database, ended) = (Arc::clone(self.database()), checkpoint.clone());
+        let spawned = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
+            let outcome = write(&database, &changes);
+            // Whoever is told may close the store.
+            drop((database, changes));
+            ended.end(outcome);
+        });
+        if let Err(error) = spawned {
+            checkpoint.end(Err(StateError(format!("{STATE_REFUSED}: no thread: {error}"))));
+        }
+        Ok(checkpoint)
+    }
+
+    fn pending_bytes(&self) -> u64 {
+        self.overlay.bytes()
     }
 
     fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError> {
+        self.settle()?;
         let begun = guarded(|| {
             let mut transaction = self.database().begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
@@ -176,7 +265,10 @@ impl Store for DiskStore {
             Ok(()) => Ok(transaction.commit()?),
             Err(_) => Ok(transaction.abort()?),
         });
-        filled.and(ended.map_err(|error| failed(error).into()))
+        filled.and(ended.map_err(|error| failed(error).into()))?;
+        self.overlay = Overlay::default();
+        self.on_disk.take();
+        Ok(())
     }
 }
 
@@ -194,173 +286,70 @@ fn fill(transaction: &WriteTransaction, mut entries: &mut Entries<'_>) -> Result
     filled.and(closed.map_err(|error| failed(error).into()))
 }
 
-/// A read transaction: pages that it sees are not used again until it is dropped.
-struct DiskView(ReadOnlyTable<&'static [u8], &'static [u8]>);
+/// What was in memory at a moment, over what was on disk.
+struct DiskView {
+    layers: Layers,
+    on_disk: Arc<Table>,
+}
 
 impl View for DiskView {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
-        get(&self.0, key)
+        match self.layers.get(key) {
+            Some(value) => Ok(owned(value)),
+            None => get(&self.on_disk, key),
+        }
     }
 
     fn range(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
-        scan(&self.0, keys, visit)
+        self.layers.scan(keys, &mut |visit| scan(&self.on_disk, keys, visit), visit)
     }
 
     fn scan(&self, visit: &mut Visit<'_>) -> Result<(), StorageError> {
-        let mut entries = guarded(|| Ok(self.0.iter()?)).map_err(failed)?;
-        while let Some((key, value)) = next(&mut entries)? {
-            visit(key.value(), value.value())?;
-        }
-        Ok(())
+        let mut outcome = Ok(());
+        self.range(KeyRange::ALL, &mut |key, value| {
+            outcome = visit(key, value);
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        outcome
     }
 }
 
 struct DiskTransaction<'a> {
-    store: &'a DiskStore,
-    reader: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    store: &'a mut DiskStore,
     changes: Changes,
 }
 
 impl State for DiskTransaction<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
         match self.changes.get(key) {
-            Some(value) => Ok(value.clone()),
-            None => get(&self.reader, key),
+            Some(value) => Ok(owned(value)),
+            None => self.store.get(key),
         }
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StateError> {
-        self.changes.insert(key.to_vec(), Some(value.to_vec()));
+        self.changes.insert(key.into(), Some(value.into()));
         Ok(())
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
-        self.changes.insert(key.to_vec(), None);
+        self.changes.insert(key.into(), None);
         Ok(())
     }
 
     fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
-        let committed = |visit: &mut Visitor<'_>| scan(&self.reader, keys, visit);
+        let committed = |visit: &mut Visitor<'_>| self.store.scan(keys, visit);
         scan_changed(part(&self.changes, keys), committed, visit)
     }
 }
 
 impl Transaction for DiskTransaction<'_> {
     fn commit(self: Box<Self>, durable: bool) -> Result<(), StateError> {
-        let Self { store, reader, changes } = *self;
-        // An open reader would keep the pages that this replaces.
-        drop(reader);
-        store.write(changes, durable)
+        let Self { store, changes } = *self;
+        store.overlay.commit(changes);
+        if durable { store.write_now() } else { Ok(()) }
     }
-}
-
-fn get(
-    table: &ReadOnlyTable<&'static [u8], &'static [u8]>,
-    key: &[u8],
-) -> Result<Option<Vec<u8>>, StateError> {
-    guarded(|| Ok(table.get(key)?.map(|value| value.value().to_vec()))).map_err(failed)
-}
-
-fn scan(
-    table: &ReadOnlyTable<&'static [u8], &'static [u8]>,
-    keys: KeyRange<'_>,
-    visit: &mut Visitor<'_>,
-) -> Result<(), StateError> {
-    let Some(bounds) = keys.bounds() else { return Ok(()) };
-    let mut entries = guarded(|| Ok(table.range::<&[u8]>(bounds)?)).map_err(failed)?;
-    while let Some((key, value)) = next(&mut entries)? {
-        if visit(key.value(), value.value()).is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// The next entry of a table, if there is one.
-fn next<'a>(
-    entries: &mut Range<'a, &'static [u8], &'static [u8]>,
-) -> Result<Option<Pair<'a>>, StateError> {
-    let read = guarded(|| {
-        let entry = entries.next().transpose()?;
-        if let Some((key, value)) = &entry {
-            // Where these lie is read each time: what can be had once will be.
-            let _ = (key.value(), value.value());
-        }
-        Ok(entry)
-    });
-    read.map_err(failed)
-}
-
-thread_local! {
-    /// Set while redb is at work on this thread.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Has redb do something. It asserts what it reads, so that it panics over a damaged file: an error
-/// as others are. Nothing of ours is called in there: our own panics stay panics.
-fn guarded<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
-    static HOOK: Once = Once::new();
-    // Nobody is told of a defect of this program where the error says that the file is damaged.
-    HOOK.call_once(|| {
-        let others = panic::take_hook();
-        panic::set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
-                others(panic);
-            }
-        }));
-    });
-    GUARDED.set(true);
-    let outcome = catch_unwind(AssertUnwindSafe(work));
-    GUARDED.set(false);
-    match outcome {
-        Ok(Err(redb::Error::Io(error))) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(redb::Error::Corrupted(error.to_string()))
-        }
-        Ok(outcome) => outcome,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(redb::Error::Corrupted(text.unwrap_or("it cannot be read").to_owned()))
-        }
-    }
-}
-
-fn failed(error: redb::Error) -> StateError {
-    StateError(match error {
-        redb::Error::Corrupted(reason) => format!("its file is damaged ({reason})"),
-        redb::Error::Io(error) if error.wants_room() => STATE_FULL.to_owned(),
-        error => format!("{STATE_REFUSED}: {error}"),
-    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{failed, guarded};
-    use crate::StorageError;
-    use std::io;
-
-    fn said(error: redb::Error) -> StorageError {
-        StorageError::State(failed(error))
-    }
-
-    fn of(kind: io::ErrorKind) -> redb::Error {
-        redb::Error::Io(kind.into())
-    }
-
-    /// A full file system, a file that cannot be used, and one that is damaged are three things:
-    /// the last alone is made again.
-    #[test]
-    fn what_is_wrong_with_a_file_is_told_apart() {
-        let full = said(of(io::ErrorKind::StorageFull));
-        assert!(full.is_full() && !full.is_damaged_state(), "{full}");
-        let broken = said(of(io::ErrorKind::BrokenPipe));
-        assert!(!broken.is_full() && !broken.is_damaged_state(), "{broken}");
-        for work in
-            [|| Err(of(io::ErrorKind::InvalidData)), || panic!("page {}", 7), || panic!("a page")]
-        {
-            let damaged = said(guarded::<()>(work).expect_err("it is damaged"));
-            assert!(damaged.is_damaged_state() && !damaged.is_full(), "{damaged}");
-        }
-        assert_eq!(guarded(|| Ok(7)).expect("nothing is wrong"), 7);
-    }
-}
+mod tests;

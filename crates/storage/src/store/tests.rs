@@ -139,6 +139,32 @@ fn a_crash_takes_a_memory_store_back_to_its_last_durable_commit() {
     assert_eq!(kept.get(b"a"), Ok(Some(b"4".to_vec())), "a durable commit keeps those before it");
 }
 
+/// ★ What a crash leaves is a checkpoint: the one that is on its way when somebody waited for it or
+/// enough was committed meanwhile, otherwise the one before.
+#[test]
+fn a_crash_takes_a_memory_store_back_to_its_last_checkpoint_that_is_over() {
+    for (later, waits, left) in
+        [(0, false, b"1"), (1, false, b"1"), (2, false, b"2"), (0, true, b"2")]
+    {
+        let kept = MemoryStore::with_slow_checkpoints(2);
+        let mut store = kept.clone();
+        commit(&mut store, &[(b"a", Some(b"1"))], true);
+        commit(&mut store, &[(b"a", Some(b"2"))], false);
+        let checkpoint = store.checkpoint().expect("begun");
+        for _ in 0..later {
+            commit(&mut store, &[(b"a", Some(b"3"))], false);
+        }
+        if waits {
+            checkpoint.wait().expect("durable");
+        }
+        assert_eq!(checkpoint.outcome().is_some(), left == b"2");
+        for store in [kept.fork(), kept] {
+            store.crash();
+            assert_eq!(store.get(b"a"), Ok(Some(left.to_vec())), "{later} {waits}");
+        }
+    }
+}
+
 /// A process that dies closes nothing; a copy of the file taken while it is open is what it leaves.
 #[test]
 fn a_disk_store_opens_as_of_a_durable_commit() {
@@ -273,4 +299,105 @@ fn a_fork_of_a_memory_store_has_what_it_had() {
     assert_eq!(fork.get(b"a"), Ok(Some(b"2".to_vec())));
     fork.crash();
     assert_eq!(fork.get(b"a"), Ok(Some(b"1".to_vec())), "and what is durable of it");
+}
+
+/// Step of a store's life.
+#[derive(Clone, Debug)]
+enum Step {
+    Commit(BTreeMap<Vec<u8>, Option<Vec<u8>>>, bool),
+    View,
+    Checkpoint,
+    Replace(BTreeMap<Vec<u8>, Vec<u8>>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let changes = || prop::collection::btree_map(key(), prop::option::of(key()), 0..12);
+    prop_oneof![
+        8 => (changes(), prop::bool::weighted(0.1))
+            .prop_map(|(changes, durable)| Step::Commit(changes, durable)),
+        3 => Just(Step::View),
+        2 => Just(Step::Checkpoint),
+        1 => prop::collection::btree_map(key(), key(), 0..12).prop_map(Step::Replace),
+    ]
+}
+
+/// Does one step, in the store and in a map beside it.
+fn take(store: &mut dyn Store, map: &mut Map, step: &Step) {
+    match step {
+        Step::Commit(changes, durable) => {
+            let pairs: Vec<(&[u8], Option<&[u8]>)> =
+                changes.iter().map(|(key, value)| (&key[..], value.as_deref())).collect();
+            commit(store, &pairs, *durable);
+            for (key, value) in changes {
+                match value {
+                    Some(value) => drop(map.insert(key.clone(), value.clone())),
+                    None => drop(map.remove(key)),
+                }
+            }
+        }
+        Step::Checkpoint => drop(store.checkpoint().expect("begun")),
+        Step::Replace(entries) => {
+            let mut all = entries.clone().into_iter().map(Ok);
+            store.replace(&mut all).expect("replaced");
+            map.clone_from(entries);
+        }
+        Step::View => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever is in memory, in layers, on its way to the disk or there: a store is a map, and a
+    /// view of it the map of its moment.
+    #[test]
+    fn stores_and_views_are_maps(steps in prop::collection::vec(step(), 1..40)) {
+        let directory = tempfile::tempdir().expect("made");
+        let path = directory.path().join("state");
+        let on_disk = DiskStore::open(&path, &Owner::nobody()).expect("opened");
+        for mut store in [Box::new(MemoryStore::new()) as Box<dyn Store>, Box::new(on_disk)] {
+            let (mut map, mut views) = (Map::new(), Vec::new());
+            for step in &steps {
+                take(store.as_mut(), &mut map, step);
+                if matches!(step, Step::View) {
+                    views.push((store.view().expect("made"), map.clone()));
+                }
+                for key in map.keys() {
+                    prop_assert_eq!(store.get(key).expect("read"), map.get(key).cloned());
+                }
+            }
+            let expected: Vec<_> = map.into_iter().collect();
+            prop_assert_eq!(shown(usize::MAX, &|visit| store.scan(KeyRange::ALL, visit)), expected);
+            for (view, map) in views {
+                let expected: Vec<_> = map.into_iter().collect();
+                let mut all = Vec::new();
+                view.scan(&mut |key, value| {
+                    all.push((key.to_vec(), value.to_vec()));
+                    Ok(())
+                }).expect("read");
+                prop_assert_eq!(all, expected);
+            }
+        }
+    }
+}
+
+/// ★ A checkpoint that is over has all that was committed before it, and nothing since.
+#[test]
+fn a_disk_store_opens_as_of_its_last_checkpoint() {
+    let directory = tempfile::tempdir().expect("made");
+    let (path, copy) = (directory.path().join("state"), directory.path().join("copy"));
+    let mut store = DiskStore::open(&path, &Owner::nobody()).expect("opened");
+    commit(&mut store, &[(b"a", Some(b"1")), (b"b", Some(b"1"))], false);
+    commit(&mut store, &[(b"a", Some(b"2"))], false);
+    let pending = store.pending_bytes();
+    let checkpoint = store.checkpoint().expect("begun");
+    commit(&mut store, &[(b"a", Some(b"3")), (b"b", None)], false);
+    checkpoint.wait().expect("written");
+    assert!(store.pending_bytes() < pending, "what is written waits no more");
+    std::fs::copy(&path, &copy).expect("copied");
+    let left = DiskStore::open(&copy, &Owner::nobody()).expect("opened");
+    let values = [b"a", b"b"].map(|key| left.get(key).expect("read"));
+    assert_eq!(values, [Some(b"2".to_vec()), Some(b"1".to_vec())]);
+    let values = [b"a", b"b"].map(|key| store.get(key).expect("read"));
+    assert_eq!(values, [Some(b"3".to_vec()), None]);
 }

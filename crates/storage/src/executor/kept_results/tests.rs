@@ -30,7 +30,7 @@ impl Executor {
 }
 
 /// Every entry of a store.
-fn entries(store: &dyn Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
+fn entries(store: &mut dyn Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut entries = BTreeMap::new();
     let mut visit = |key: &[u8], value: &[u8]| {
         entries.insert(key.to_vec(), value.to_vec());
@@ -120,15 +120,15 @@ proptest! {
     /// The figures in the store are true, within the bound, and the same after a restart.
     #[test]
     fn what_is_kept_is_counted(heights in histories(), results in 1_u64..40) {
-        let (store, restarted) = (MemoryStore::new(), MemoryStore::new());
+        let (mut store, mut restarted) = (MemoryStore::new(), MemoryStore::new());
         let mut executor = keeping(&store, results);
         for (height, requests) in (1..).zip(&heights) {
             executor.execute(&block(height, requests)).expect("works");
             let mut other = keeping(&restarted, results);
             other.execute(&block(height, requests)).expect("works");
 
-            let all = entries(&store);
-            prop_assert_eq!(&all, &entries(&restarted));
+            let all = entries(&mut store);
+            prop_assert_eq!(&all, &entries(&mut restarted));
             let begins_with = |kind: u8| all.iter().filter(move |(key, _)| key[0] == kind);
             let kept: u64 = begins_with(b'r').map(|(_, result)| result.len() as u64).sum();
             let mut transaction = executor.store.begin().expect("begun");

@@ -137,7 +137,7 @@ fn a_reader_answers_from_a_view() {
 
 #[test]
 fn what_is_read_cannot_be_written() {
-    let executor = open(&MemoryStore::new());
+    let mut executor = open(&MemoryStore::new());
     let refused = Err(StateError(REFUSED.to_owned()));
     let mut committed = crate::executor::Committed { store: executor.store.as_ref() };
     assert_eq!(State::put(&mut committed, b"a", b"other"), refused);
@@ -154,7 +154,7 @@ fn what_is_read_cannot_be_written() {
 
 #[test]
 fn a_view_says_of_which_height_it_is() {
-    let executor = open(&MemoryStore::new());
+    let mut executor = open(&MemoryStore::new());
     let shown = format!("{:?}", executor.view().expect("made"));
     assert_eq!(shown, format!("StateView(height {})", Height(0)));
 }
