@@ -2,7 +2,7 @@
 //! everything durable at the end. Beside it a thread that writes snapshots.
 
 use crate::reading::StateViews;
-use crate::threads::next_of;
+use crate::receiving::next_of;
 use crate::validator::News;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError, WantsRoom};

@@ -46,6 +46,7 @@ pub mod ports;
 pub mod proof_file;
 pub mod quotas;
 pub mod reading;
+mod receiving;
 pub mod reload;
 pub mod rescue;
 mod room;

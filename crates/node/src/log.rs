@@ -6,7 +6,7 @@
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 //! A write that finds no room is none: the device waits for it, and with it what is behind.
 
-use crate::threads::next_of;
+use crate::receiving::next_of;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use quorate_engine::Frame;
 use quorate_engine::host::{

@@ -1,8 +1,7 @@
 //! Threads that report how they ended: whoever fails stops the host.
 
 use crate::NodeError;
-use crossbeam_channel::{Receiver, Sender, never, select};
-use std::convert::Infallible;
+use crossbeam_channel::Sender;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -54,21 +53,6 @@ impl Threads {
             .name(name.into())
             .spawn(run)
             .map_err(|source| NodeError::Start { what: name, source })
-    }
-}
-
-/// The next item of a queue, for which this thread sleeps; `None` when nobody sends any more.
-///
-/// `Receiver::recv` first yields the processor four times: on a machine with other work that is
-/// four switches between threads before each sleep. A choice of several queues sleeps at once.
-pub(crate) fn next_of<T>(queue: &Receiver<T>) -> Option<T> {
-    let nothing = never::<Infallible>();
-    select! {
-        recv(queue) -> item => item.ok(),
-        recv(nothing) -> never => match never {
-            Ok(never) => match never {},
-            Err(_) => None,
-        },
     }
 }
 

@@ -4,7 +4,7 @@
 //! gets no signature any more. So each is durable soon after it is known; nobody waits for it.
 
 use crate::durable;
-use crate::threads::next_of;
+use crate::receiving::next_of;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;

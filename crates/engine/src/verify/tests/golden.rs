@@ -15,7 +15,7 @@ const GOLDEN: [(FrameTag, &str); 31] = [
     (FrameTag::FetchBlocks, "e34ad3f330cd2f37"),
     (FrameTag::Blocks, "5148fe22a7184129"),
     (FrameTag::Request, "8dec201e9f70824b"),
-    (FrameTag::Reply, "88f3732abdc2e8ff"),
+    (FrameTag::Reply, "d50555376a653925"),
     (FrameTag::Busy, "c4f92b87bb77fd38"),
     (FrameTag::FetchSnapshots, "b2762ed4d299863b"),
     (FrameTag::Offer, "55fd5fefbd24c6ce"),
