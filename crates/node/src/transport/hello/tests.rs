@@ -12,7 +12,7 @@ async fn read(bytes: &[u8]) -> Option<Hello> {
 async fn a_hello_has_golden_bytes() {
     let hello = Hello::new((NetworkId([7; 32]), Epoch(0x0102)), Lane::Bulk);
     let bytes = hello.encode();
-    assert_eq!(&bytes[..9], b"quorate\x05\x02");
+    assert_eq!(&bytes[..9], b"quorate\x06\x02");
     assert_eq!(bytes[9..41], [7; 32]);
     assert_eq!(bytes[41..], [2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(read(&bytes).await, Some(hello));
@@ -29,7 +29,7 @@ async fn a_vouched_hello_has_golden_bytes() {
     let voucher = Voucher::sign(&client, network, &IdentityKey([9; 32]));
     let hello = Hello { voucher: Some(voucher), ..Hello::new((network, FIRST), Lane::Client) };
     let bytes = hello.encode();
-    assert_eq!(&bytes[..9], b"quorate\x05\x83");
+    assert_eq!(&bytes[..9], b"quorate\x06\x83");
     assert_eq!(bytes[49..], voucher.encode());
     assert_eq!(read(&bytes).await, Some(hello));
     let cut = Hello::read(&mut &bytes[..60]).await.expect_err("cut short");
@@ -66,7 +66,7 @@ async fn members_alone_are_relayed() {
     let network = NetworkId([7; 32]);
     let ask = Ask { network, epoch: FIRST, to: ReplicaId(0x0102) };
     let bytes = ask.encode();
-    assert_eq!((&bytes[..9], &bytes[49..]), (&b"quorate\x05\x10"[..], &[2, 1][..]));
+    assert_eq!((&bytes[..9], &bytes[49..]), (&b"quorate\x06\x10"[..], &[2, 1][..]));
     let heard =
         async |network, peer| receive_asked(&mut &bytes[..], (network, FIRST), peer).await.unwrap();
     let member = Peer::Replica(ReplicaId(0));
