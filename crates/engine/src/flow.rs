@@ -7,11 +7,6 @@
 //! execution in the last half minute is what the committee needs; what is longer than that is
 //! waiting. While little is waiting the window grows with what is decided; when much is, it
 //! shrinks.
-//!
-//! Where that takes long although little data is under way, it is messages that wait, for
-//! processors: each body is one to every member, and costs each of them a dozen turns of threads.
-//! So the time from one body to the next follows the delay too, up to about a height's: a body more
-//! would be ordered no sooner. A body leaves at once where none is under way.
 
 use quorate_types::Time;
 use std::collections::BTreeMap;
@@ -21,12 +16,6 @@ use std::time::Duration;
 const WINDOW_FIRST: usize = 512 * 1024;
 /// The smallest window; one body may always be under way.
 const WINDOW_MIN: usize = 256 * 1024;
-/// Decisions that take so much longer than twice the shortest time are waiting for processors.
-const SPACING_SLACK: Duration = Duration::from_millis(10);
-/// Least time between bodies that is worth a wait.
-const SPACING_MIN: Duration = Duration::from_millis(1);
-/// A body is executed three heights after it is sealed, about: no more than one leaves in a height.
-const HEIGHTS_UNDER_WAY: u32 = 3;
 /// The shortest time is that of the present and the last span.
 const SPAN: Duration = Duration::from_secs(15);
 
@@ -47,26 +36,6 @@ struct Delay {
     slack: Duration,
     shortest: Shortest,
     shrunk_at: Time,
-    /// Time from one body to the next.
-    spacing: Duration,
-    sealed_at: Time,
-}
-
-impl Delay {
-    fn new(slack: Duration) -> Self {
-        let (shortest, spacing) = (Shortest::default(), Duration::ZERO);
-        Self { slack, shortest, shrunk_at: Time(0), spacing, sealed_at: Time(0) }
-    }
-
-    /// A body was executed in this time, where that much is needed.
-    fn space(&mut self, taken: Duration, needed: Duration) {
-        self.spacing = if taken > 2 * needed + SPACING_SLACK {
-            (self.spacing * 5 / 4 + SPACING_MIN).min(taken / HEIGHTS_UNDER_WAY)
-        } else {
-            let less = self.spacing * 7 / 8;
-            if less < SPACING_MIN { Duration::ZERO } else { less }
-        };
-    }
 }
 
 /// A body under way.
@@ -89,7 +58,7 @@ impl Flow {
             bytes: 0,
             window: WINDOW_FIRST.min(window_max),
             window_max: window_max.max(WINDOW_MIN),
-            delay: Some(Delay::new(slack)),
+            delay: Some(Delay { slack, shortest: Shortest::default(), shrunk_at: Time(0) }),
         }
     }
 
@@ -119,15 +88,8 @@ impl Flow {
         self.window
     }
 
-    /// Time before which no body need leave that is not full.
-    #[must_use]
-    pub(crate) fn next_at(&self) -> Time {
-        self.delay.as_ref().map_or(Time(0), |delay| delay.sealed_at + delay.spacing)
-    }
-
     /// A body was sealed.
     pub(crate) fn sealed(&mut self, now: Time, sequence: u64, bytes: usize) {
-        self.delay.iter_mut().for_each(|delay| delay.sealed_at = now);
         self.bytes += bytes;
         let pressed = 2 * self.bytes >= self.window;
         self.under_way.insert(sequence, Sealed { at: now, bytes, pressed });
@@ -150,7 +112,6 @@ impl Flow {
         let Some(delay) = &mut self.delay else { return };
         let taken = now.since(at);
         let needed = delay.shortest.update(now, taken);
-        delay.space(taken, needed);
         if taken <= 2 * needed + delay.slack {
             if pressed {
                 self.window = (self.window + bytes).min(self.window_max);

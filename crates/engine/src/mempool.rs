@@ -226,7 +226,7 @@ impl Mempool {
 
     fn due(&self) -> Option<Time> {
         let since = self.open.since().filter(|_| !self.is_closed)?;
-        Some((since + self.limits.batch_delay).max(self.flow.next_at()))
+        Some(since + self.limits.batch_delay)
     }
 }
 

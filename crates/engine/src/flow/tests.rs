@@ -138,38 +138,3 @@ fn the_shortest_time_is_that_of_the_present_and_the_last_span() {
     assert_eq!(shortest.update(at(30), ms(600)), ms(1), "it was the last one");
     assert_eq!(shortest.update(at(46), ms(600)), ms(600), "it is forgotten");
 }
-
-/// Bodies of one byte, one after the other, each decided `ms` after it was sealed.
-fn rounds(flow: &mut Flow, sequences: std::ops::Range<u64>, from: Time, ms: u64) -> Time {
-    sequences.fold(from, |now, sequence| round(flow, sequence, now, 1, ms))
-}
-
-#[test]
-fn bodies_are_spaced_while_decisions_take_long_and_follow_at_once_when_they_do_not() {
-    let mut flow = Flow::new(64 * MIB, SLACK);
-    let spacing = |flow: &Flow, now: Time| flow.next_at().since(now);
-    let now = rounds(&mut flow, 0..20, Time(0), 30);
-    assert_eq!(spacing(&flow, now), Duration::ZERO, "what is needed");
-    let now = rounds(&mut flow, 20..60, now, 70);
-    assert_eq!(spacing(&flow, now), Duration::ZERO, "within twice that, and a little");
-    let now = rounds(&mut flow, 60..62, now, 90);
-    let sealed = Time(now.0 - 90_000);
-    assert_eq!(
-        spacing(&flow, sealed),
-        Duration::from_micros(2_250),
-        "it grows by a quarter and a millisecond"
-    );
-    let now = rounds(&mut flow, 62..100, now, 90);
-    let sealed = Time(now.0 - 90_000);
-    assert_eq!(spacing(&flow, sealed), Duration::from_millis(30), "never beyond a height");
-    let now = rounds(&mut flow, 100..160, now, 30);
-    assert_eq!(spacing(&flow, now), Duration::ZERO);
-}
-
-#[test]
-fn a_fixed_window_spaces_nothing() {
-    let mut flow = Flow::fixed(MIB);
-    rounds(&mut flow, 0..20, Time(0), 30);
-    rounds(&mut flow, 20..40, Time(1_000_000), 300);
-    assert_eq!(flow.next_at(), Time(0));
-}

@@ -48,38 +48,6 @@ fn with_a_body_under_way_the_next_waits_until_it_is_full_or_old() {
     assert_eq!(full.reference.sequence, (3 << 40) + 2, "numbers go up by one");
 }
 
-/// Where decisions take long without much data, fewer and larger bodies leave.
-#[test]
-fn while_decisions_take_long_a_body_waits_for_company_but_a_full_one_leaves() {
-    let mut pool = mempool(1_000, 100_000);
-    let mut sequence = 0;
-    let mut admit = |pool: &mut Mempool, now| {
-        pool.admit(now, request(sequence, 400)).unwrap();
-        sequence += 1;
-    };
-    let mut now = Time(0);
-    for taken in [20, 90, 90, 90, 90] {
-        admit(&mut pool, now);
-        let body = pool.seal(now).expect("nothing is under way");
-        now = now + Duration::from_millis(taken);
-        pool.executed(now, &body);
-    }
-    admit(&mut pool, now);
-    let first = pool.seal(now).expect("nothing is under way");
-    admit(&mut pool, now);
-    let company = pool.deadline().expect("there is room");
-    assert!(company > now + DELAY, "it waits for longer than usual");
-    assert!(pool.seal(now + DELAY).is_none());
-    admit(&mut pool, now + DELAY);
-    admit(&mut pool, now + DELAY);
-    let full = std::iter::from_fn(|| pool.seal(now + DELAY)).count();
-    assert_eq!(full, 2, "of three requests two are more than a body takes");
-    assert!(pool.seal(company).is_none(), "the rest waits in its turn");
-    pool.executed(company, &first);
-    let next = pool.deadline().expect("there is room");
-    assert!(pool.seal(next).is_some());
-}
-
 #[test]
 fn a_body_takes_no_more_operations_than_it_may() {
     let capacity = Capacity { bytes: 10_000, operations: 3 };

@@ -2,7 +2,7 @@
 
 use super::{NOW, effects, execute_one, give, replica, sends, stores};
 use crate::message::{FetchBlocks, Query, QueryResponse};
-use crate::testing::{body, certify_executed, client, config, voting};
+use crate::testing::{body, certify_executed, client, config, request, voting};
 use crate::{Message, ProtocolKind, Replica, ReplicaConfig, Settings};
 use bytes::Bytes;
 use quorate_consensus::windowed::CHECKPOINT_EVERY;
@@ -62,6 +62,24 @@ fn refusal(effects: Vec<Effect<Message>>) -> String {
     let [(to, _, Message::QueryResponse(answered))] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(*to, Recipients::Client(customer()));
     answered.result.clone().expect_err("refused")
+}
+
+/// What is decided holds its client and its author back until it is executed: a service that is
+/// slow is no reason to take more.
+#[test]
+fn a_request_waits_until_it_is_executed() {
+    let mut replica = replica(1, |_| {});
+    give(&mut replica, Peer::Client(customer()), &Message::Request(request(1, 100)));
+    let sealed = stores(&effects(&mut replica)).pop().expect("nothing is under way");
+    replica.handle(NOW, Event::Stored(sealed.reference));
+    effects(&mut replica);
+    let waiting = replica.status().mempool_bytes;
+    decide(&mut replica, 1, vec![sealed.reference]);
+    assert_eq!(started(&effects(&mut replica)), [1]);
+    assert_eq!((replica.status().mempool_bytes, waiting > 0), (waiting, true), "it is under way");
+    finish(&mut replica, 1);
+    let status = replica.status();
+    assert_eq!((status.mempool_bytes, status.request_latency.count()), (0, 1));
 }
 
 /// Where roots are certified no replica answers by itself: the answer waits for the certificate,
