@@ -36,6 +36,7 @@ mod protocol;
 mod protocol_view;
 #[cfg(test)]
 mod random_draws;
+mod read_back;
 pub mod sbft;
 mod signed_statement;
 pub mod tally;

@@ -4,6 +4,7 @@ use super::messages::{Block, Vote, encode};
 use super::records::{DecidedBlock, SafetyRecord};
 use super::state::Chained;
 use crate::block_tree::{Root, TreeBlock};
+use crate::read_back::check_bodies;
 use crate::{Decided, Output};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
@@ -171,6 +172,7 @@ impl Chained {
         if record.block.epoch != self.verifier.committee().epoch_id() {
             return Err(format!("{what} is of epoch {}, not of this one", record.block.epoch));
         }
+        check_bodies(what, [&record.block.payload])?;
         Ok(record)
     }
 
@@ -190,6 +192,9 @@ impl Chained {
         if record.epoch != self.verifier.committee().epoch_id() {
             return Err(format!("the safety record is of epoch {}, not of this one", record.epoch));
         }
+        let proposed = record.last_proposal.iter().map(|proposal| &proposal.block);
+        let payloads = proposed.chain(&record.blocks).map(|block| &block.payload);
+        check_bodies("the safety record", payloads)?;
         let rules = self.verifier.rules();
         let same = record.lock.is_some() == rules.locks;
         if !same || record.later.is_some() != rules.is_phased() {

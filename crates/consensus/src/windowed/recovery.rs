@@ -5,6 +5,7 @@ use super::records::{SlotRecord, ViewRecord};
 use super::state::Windowed;
 use super::values::{DecidedSlot, PrePrepare, Proposal, digest_of};
 use crate::Output;
+use crate::read_back::check_bodies;
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::Halt;
@@ -59,6 +60,7 @@ impl Windowed {
         }
         for (index, bytes) in executed.into_iter().chain(decided).enumerate() {
             let record: DecidedSlot = decode(bytes, "decided record")?;
+            check_bodies("a decided record", [&record.payload])?;
             let height = record.payload.header.height;
             let is_executed = index < executed.iter().len();
             if height <= self.verifier.anchor().height {
@@ -93,6 +95,7 @@ impl Windowed {
         if !record.is_complete() {
             return Err(format!("slot {} is prepared without its value", record.slot));
         }
+        check_bodies("a slot record", &record.payloads)?;
         if let Some(known) = self.window.open(record.slot) {
             known.accepted = record.accepted;
             known.prepared = record.prepared;

@@ -7,7 +7,7 @@ use crate::{Input, ProtocolView, Statement};
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_types::machine::Halt;
-use quorate_types::{BlockId, View};
+use quorate_types::{BlockId, BodyRef, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The same vote is sent again byte for byte; another id for the same view is refused.
@@ -239,6 +239,35 @@ fn a_record_that_is_not_ours_halts() {
         cluster.feed(3, recovered);
         let halted = cluster.node(3).halted.clone();
         assert!(matches!(halted, Some(Halt::CorruptRecovery(_))), "{halted:?}");
+    }
+}
+
+/// What passed for whole and is not: a list of bodies that the header does not commit to.
+#[test]
+fn a_record_of_other_bodies_than_its_header_names_halts() {
+    let mut cluster = Cluster::new();
+    cluster.submit(7);
+    let promises = cluster.node(0).promises().expect("it proposed");
+    cluster.run("a decision", |c| c.all_decided(&[7])).unwrap();
+    let record = cluster.node(3).records[0].clone();
+    let mut decided: crate::chained::DecidedBlock = borsh::from_slice(&record).unwrap();
+    decided.block.payload.bodies.push(BodyRef::of_change(Digest::ZERO));
+    let decided = vec![Bytes::from(borsh::to_vec(&decided).unwrap())];
+    let mut chain = promises.clone();
+    chain.blocks[0].payload.bodies.push(BodyRef::of_change(Digest::ZERO));
+    let mut proposal = promises;
+    let proposed = proposal.last_proposal.as_mut().expect("it proposed");
+    proposed.block.payload.bodies.push(BodyRef::of_change(Digest::ZERO));
+    let safety = |record| Some(Bytes::from(borsh::to_vec(&record).unwrap()));
+    for (safety, decided) in [(None, decided), (safety(chain), vec![]), (safety(proposal), vec![])]
+    {
+        let mut cluster = Cluster::new();
+        let (slots, executed, stored) = (Vec::new(), None, BTreeSet::new());
+        cluster.feed(3, Input::Recovered { slots, safety, executed, decided, stored });
+        let Some(Halt::CorruptRecovery(reason)) = cluster.node(3).halted.clone() else {
+            panic!("it goes on")
+        };
+        assert!(reason.contains("names other bodies"), "{reason}");
     }
 }
 

@@ -173,6 +173,24 @@ fn records_that_are_not_ours_halt() {
     assert!(halts(foreign.encode().bytes).contains("of epoch"));
 }
 
+/// What passed for whole and is not: a list of bodies that the header does not commit to.
+#[test]
+fn records_of_other_bodies_than_their_headers_name_halt() {
+    let mut other = value(1, A);
+    other.bodies.push(BodyRef { author: ReplicaId(2), sequence: 1, digest: hash(b"body") });
+    let slot = SlotRecord { payloads: vec![other.clone()], ..accepted_in_view_1() };
+    let (_, of_slot) = Bench::restarted(ProtocolKind::Pbft, 0, None, &[slot]);
+    let verifier = verifier(ProtocolKind::Pbft);
+    let record = DecidedSlot { payload: other, ..decided(&verifier, 1, value(1, A)) };
+    let machine = replica(&verifier, 0);
+    let mut bench = Bench { verifier, machine, now: Time(0) };
+    let of_decided = bench.recover(None, Vec::new(), None, vec![record.encode()]);
+    for outputs in [of_slot, of_decided] {
+        let Some(Halt::CorruptRecovery(reason)) = outputs.halt() else { panic!("{outputs:?}") };
+        assert!(reason.contains("names other bodies"), "{reason}");
+    }
+}
+
 /// Found from outside: a primary of which nothing beyond the stable height was accepted goes on
 /// after that height, and keeps its view.
 #[test]
