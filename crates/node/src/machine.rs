@@ -45,7 +45,7 @@ const BULK_MAX: usize = 256;
 /// After so many events in a row that are not bulk, a bulk event gets its turn.
 const URGENT_RUN_MAX: u32 = 64;
 
-/// The status is shown at most so often: taking it costs more than a vote.
+/// The status is shown at most so often.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What holds the thread up without an event of its own, a slow or a full disk, is looked at so

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `proofs`, `log`,
-//! `read`, `execute`, `snapshots`, `room`. All block when idle but three: the observer
-//! (`observer`), which looks and probes once a second, the `dashboard`, which looks as often for
-//! its page, and `room`, which looks after the disk.
+//! `read`, `execute`, `checkpoint`, `snapshots`, `room`. All block when idle but three: the
+//! observer (`observer`), which looks and probes once a second, the `dashboard`, which looks as
+//! often for its page, and `room`, which looks after the disk.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and releases what waited for it, then execution makes the state durable, then the network ends.
