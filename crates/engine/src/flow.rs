@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A window before anything is known. It doubles with every decision that comes in time.
-const WINDOW_FIRST: usize = 512 * 1024;
-/// The smallest window; one body may always be under way.
-const WINDOW_MIN: usize = 256 * 1024;
+const WINDOW_FIRST: usize = 64 * 1024;
+/// The smallest window: some two hundred transactions of a ledger, whose checks and execution take
+/// longer than their bytes. One body may always be under way.
+const WINDOW_MIN: usize = 32 * 1024;
 /// The shortest time is that of the present and the last span.
 const SPAN: Duration = Duration::from_secs(15);
 
@@ -36,6 +37,8 @@ struct Delay {
     slack: Duration,
     shortest: Shortest,
     shrunk_at: Time,
+    /// Time that went into views that timed out.
+    lost: Duration,
 }
 
 /// A body under way.
@@ -45,12 +48,14 @@ pub(crate) struct Sealed {
     bytes: usize,
     /// Set if the window was at least half full: only then does its size matter.
     pressed: bool,
+    /// Time that had gone into views that timed out.
+    lost: Duration,
 }
 
 impl Flow {
     /// A window of at most `window_max` bytes. `slack` is what may wait, on top of the time that
-    /// the committee needs, before the window stops growing: half a view's timeout, so that views
-    /// that timed out because a member is dead are not taken for too much data.
+    /// the committee needs, before the window stops growing: a quarter of a view's timeout, so that
+    /// what waits for its check at a voter is there before the view of its proposal is over.
     #[must_use]
     pub(crate) fn new(window_max: usize, slack: Duration) -> Self {
         Self {
@@ -58,7 +63,12 @@ impl Flow {
             bytes: 0,
             window: WINDOW_FIRST.min(window_max),
             window_max: window_max.max(WINDOW_MIN),
-            delay: Some(Delay { slack, shortest: Shortest::default(), shrunk_at: Time(0) }),
+            delay: Some(Delay {
+                slack,
+                shortest: Shortest::default(),
+                shrunk_at: Time(0),
+                lost: Duration::ZERO,
+            }),
         }
     }
 
@@ -92,7 +102,16 @@ impl Flow {
     pub(crate) fn sealed(&mut self, now: Time, sequence: u64, bytes: usize) {
         self.bytes += bytes;
         let pressed = 2 * self.bytes >= self.window;
-        self.under_way.insert(sequence, Sealed { at: now, bytes, pressed });
+        let lost = self.delay.as_ref().map_or(Duration::ZERO, |delay| delay.lost);
+        self.under_way.insert(sequence, Sealed { at: now, bytes, pressed, lost });
+    }
+
+    /// A view timed out after so long. That its leader is dead is no sign of too much data: the
+    /// time counts for no body that was under way.
+    pub(crate) fn view_timed_out(&mut self, lasted: Duration) {
+        if let Some(delay) = &mut self.delay {
+            delay.lost += lasted;
+        }
     }
 
     /// A body is under way no longer, and its time is not a sample.
@@ -106,11 +125,11 @@ impl Flow {
     /// author back as what waits for a decision does: state that is slow to change is no more
     /// patient than a network.
     pub(crate) fn executed(&mut self, now: Time, sequence: u64) {
-        let Some(Sealed { at, bytes, pressed }) = self.forget(sequence) else {
+        let Some(Sealed { at, bytes, pressed, lost }) = self.forget(sequence) else {
             return;
         };
         let Some(delay) = &mut self.delay else { return };
-        let taken = now.since(at);
+        let taken = now.since(at).saturating_sub(delay.lost - lost);
         let needed = delay.shortest.update(now, taken);
         if taken <= 2 * needed + delay.slack {
             if pressed {

@@ -119,7 +119,7 @@ impl Mempool {
     pub(crate) fn seal(&mut self, now: Time) -> Option<Body> {
         self.drop_open_elsewhere();
         let waited = now >= self.due()?;
-        let capacity = self.limits.capacity;
+        let capacity = self.limits.capacity.within(self.flow.window() / 2);
         let full = self.open.fills(capacity);
         if !(self.flow.is_idle() || (self.flow.has_room() && (full || waited))) {
             return None;
@@ -173,6 +173,11 @@ impl Mempool {
             self.flow.executed(now, body.reference.sequence);
         }
         arrivals
+    }
+
+    /// A view timed out after so long.
+    pub(crate) fn view_timed_out(&mut self, lasted: Duration) {
+        self.flow.view_timed_out(lasted);
     }
 
     /// A body was decided some time ago, while this replica was away: as [`Mempool::executed`], but

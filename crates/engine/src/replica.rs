@@ -141,6 +141,8 @@ pub struct Replica {
     latencies: Latencies,
     /// Views left by a timeout when the view was last looked at.
     view_changes: u64,
+    /// Time at which the view was entered.
+    view_since: Time,
     refusals: RefusalCounts,
 }
 
@@ -244,6 +246,7 @@ impl Replica {
             contributions: Contributions::new(members),
             latencies: Latencies::default(),
             view_changes: 0,
+            view_since: Time(0),
             refusals: RefusalCounts::default(),
             config,
         }
@@ -262,11 +265,15 @@ impl Replica {
 
     /// Names the leader of the view that was just entered. A leader that stays until it fails has
     /// failed when there is another view.
-    fn note_view(&mut self) {
+    fn note_view(&mut self, now: Time) {
         let state = self.protocol.state();
         let status = state.status();
-        let failed = state.has_stable_leader() || status.view_changes > self.view_changes;
-        self.view_changes = status.view_changes;
+        let timed_out = status.view_changes > self.view_changes;
+        if timed_out {
+            self.mempool.view_timed_out(now.since(self.view_since));
+        }
+        let failed = state.has_stable_leader() || timed_out;
+        (self.view_changes, self.view_since) = (status.view_changes, now);
         self.contributions.entered(status.view, status.leader, failed);
         self.primary_delay.entered();
     }
@@ -601,7 +608,7 @@ impl Replica {
         let is_new_view = self.view != self.protocol.state().view();
         if is_new_view {
             self.view = self.protocol.state().view();
-            self.note_view();
+            self.note_view(now);
         }
         let untidied = self.schedule.decided().0 - self.tidied.0;
         if is_new_view || untidied >= TIDY_EVERY {
@@ -658,7 +665,7 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
         window_max: settings.author_bytes_max / 2,
         filters: settings.comparison.filter_requests,
         slack: (settings.comparison.flow_control == FlowControl::Delay)
-            .then(|| settings.timeout() / 2),
+            .then(|| settings.timeout() / 4),
     };
     Mempool::new(config.id, incarnation, limits)
 }

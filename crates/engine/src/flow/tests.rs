@@ -28,9 +28,9 @@ fn the_window_grows_while_little_waits_and_only_when_it_is_used() {
     let mut flow = Flow::new(64 * MIB, SLACK);
     let mut now = Time(0);
     for sequence in 0..20 {
-        now = round(&mut flow, sequence, now, MIB / 8, 20);
+        now = round(&mut flow, sequence, now, WINDOW_FIRST / 4, 20);
     }
-    assert_eq!(flow.window(), WINDOW_FIRST, "an eighth of a mebibyte does not press it");
+    assert_eq!(flow.window(), WINDOW_FIRST, "a quarter of it does not press it");
     for sequence in 20..200 {
         now = round(&mut flow, sequence, now, 40 * MIB, 20);
     }
@@ -81,14 +81,24 @@ fn a_body_decided_twice_or_never_sealed_changes_nothing() {
 
 /// A dead member costs each round a view's timeout: that is no reason to send less.
 #[test]
-fn a_view_timed_out_now_and_then_leaves_the_window_alone() {
+fn time_of_views_that_timed_out_leaves_the_window_alone() {
     let timeout = Duration::from_millis(500);
-    let mut flow = Flow::new(64 * MIB, timeout / 2);
+    let mut flow = Flow::new(64 * MIB, timeout / 4);
     let mut now = Time(0);
     for sequence in 0..100 {
-        now = round(&mut flow, sequence, now, 40 * MIB, if sequence % 4 == 3 { 200 } else { 20 });
+        flow.sealed(now, sequence, 40 * MIB);
+        let times_out = sequence % 4 == 3;
+        if times_out {
+            flow.view_timed_out(timeout);
+        }
+        now = Time(now.0 + if times_out { 520_000 } else { 20_000 });
+        flow.executed(now, sequence);
     }
     assert_eq!(flow.window(), 64 * MIB);
+    // Not so for what was sealed after it.
+    flow.view_timed_out(timeout);
+    round(&mut flow, 100, now, 40 * MIB, 520);
+    assert_eq!(flow.window(), 16 * MIB);
 }
 
 #[test]

@@ -10,6 +10,13 @@ pub(crate) struct Capacity {
     pub(crate) operations: usize,
 }
 
+impl Capacity {
+    /// This, and no more bytes than these.
+    pub(super) fn within(self, bytes: usize) -> Self {
+        Self { bytes: self.bytes.min(bytes), ..self }
+    }
+}
+
 /// The requests, what they come to, and since when the first of them waits.
 #[derive(Debug, Default)]
 pub(super) struct Open {

@@ -661,29 +661,24 @@ fn a_fixed_window_is_half_of_an_authors_room() {
     assert!(all >= 32 * 1_024 && all - last < 32 * 1_024, "{all}");
 }
 
-/// The window grows while bodies take no more than half of a view's timeout longer than they must.
+/// The window grows while bodies take no more than a quarter of a view's timeout longer than they
+/// must.
 #[test]
-fn a_window_follows_half_of_a_views_timeout() {
+fn a_window_follows_a_quarter_of_a_views_timeout() {
     let settings = Settings { batch_bytes: 1 << 20, ..Settings::default() };
-    for (ms, grows) in [(502, true), (503, false)] {
+    for (ms, bodies) in [(252, 4), (253, 3)] {
         let mut pool = super::mempool(&config(1, settings.clone()), 0);
-        let mut sequence = 0;
-        let mut seal = |pool: &mut super::Mempool, now, count| {
-            for _ in 0..count {
-                pool.admit(now, request(sequence, 60_000)).expect("there is room");
-                sequence += 1;
-            }
-            pool.seal(now).expect("nothing is under way")
-        };
-        let quick = seal(&mut pool, NOW, 1);
+        for sequence in 0..20 {
+            pool.admit(NOW, request(sequence, 60_000)).expect("there is room");
+        }
+        let quick = pool.seal(NOW).expect("nothing is under way");
         let now = NOW + Duration::from_millis(1);
         pool.executed(now, &quick);
-        let late = seal(&mut pool, now, 5);
+        let late = [pool.seal(now), pool.seal(now)].map(|body| body.expect("there is room"));
         let now = now + Duration::from_millis(ms);
-        pool.executed(now, &late);
-        seal(&mut pool, now, 9);
-        pool.admit(now, request(99, 10)).expect("there is room");
-        assert_eq!(pool.deadline().is_some(), grows, "after {ms} ms");
+        late.iter().for_each(|body| drop(pool.executed(now, body)));
+        let sealed = std::iter::from_fn(|| pool.seal(now)).count();
+        assert_eq!(sealed, bodies, "after {ms} ms");
     }
 }
 

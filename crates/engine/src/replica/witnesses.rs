@@ -65,7 +65,7 @@ impl Replica {
         // Whether there is work was said to the machine before this one.
         self.working = false;
         self.feed(now, records.input());
-        self.note_view();
+        self.note_view(now);
         self.bodies.revive(now);
         self.release();
         for (from, message) in std::mem::take(&mut self.shown_meanwhile) {
