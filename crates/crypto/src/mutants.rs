@@ -352,6 +352,8 @@ pub enum Mutant {
     KvRangeGap,
     /// Key-value: an answer's values are not compared with what the proof shows.
     KvTrustValues,
+    /// Key-value: a replaced value is followed at the leaf that its key leads to, whosever it is.
+    KvAnyLeaf,
     /// Key-value: a batch that is refused leaves what its first steps did.
     KvPartialBatch,
     /// EVM: a transaction for another chain is executed.

@@ -59,7 +59,7 @@ use quorate_types::service::{
 use std::mem;
 use std::sync::Arc;
 use transaction::Senders;
-use world::{Changed, Changes};
+use world::Changes;
 
 /// The service. In memory it keeps the upper part of its map's tree, and senders recovered ahead.
 #[derive(Debug)]
@@ -97,9 +97,7 @@ impl Evm {
 
     /// Writes what changed, and follows it with the tree.
     fn settle(&mut self, state: &mut dyn State, changes: Changes) -> Result<(), StateError> {
-        let changed: Vec<Changed> = changes.write(state)?;
-        let changed: Vec<_> = changed.iter().map(|(key, hash)| (key.as_slice(), *hash)).collect();
-        self.tree.update(state, &changed)
+        changes.write(state)?.finish(&mut self.tree)
     }
 
     fn candidate(&self, operation: &Operation<'_>) -> Candidate {
@@ -156,7 +154,7 @@ impl Service for Evm {
     }
 
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
-        self.tree = Tree::open(state)?;
+        self.tree = self.tree.reopened(state)?;
         self.newest = history::meta(state)?;
         Ok(())
     }

@@ -107,7 +107,7 @@ impl Service for Kv {
     }
 
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
-        self.tree = Tree::open(state)?;
+        self.tree = self.tree.reopened(state)?;
         Ok(())
     }
 

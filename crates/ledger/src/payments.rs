@@ -148,7 +148,7 @@ impl Service for ReleaseService {
     }
 
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
-        self.tree = Tree::open(state)?;
+        self.tree = self.tree.reopened(state)?;
         self.epochs.read(state)
     }
 

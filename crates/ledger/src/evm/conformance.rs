@@ -204,7 +204,7 @@ impl Memory {
     fn holding(accounts: &BTreeMap<Address, GenesisAccount>) -> Self {
         let (mut state, mut changes) = (Self::default(), Changes::default());
         accounts.iter().for_each(|(address, account)| changes.put(*address, account));
-        changes.write(&mut state).expect("memory can be written");
+        drop(changes.write(&mut state).expect("memory can be written"));
         state
     }
 

@@ -7,12 +7,11 @@
 //! | `c` ‖ hash of code | the code | beside it; an account names the hash |
 
 use super::stored;
-use crate::map::entries;
+use crate::map::{MapWriter, entries};
 use alloy_primitives::map::B256HashMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::Mutex;
-use quorate_crypto::Digest;
 use quorate_types::service::{State, StateError};
 use revm::database_interface::DBErrorMarker;
 use revm::primitives::AddressMap;
@@ -228,31 +227,23 @@ impl Changes {
         }
     }
 
-    /// Writes them, and says which keys of the map have which values' hashes now, in order.
+    /// Writes them. The map's tree is yet to follow.
     ///
     /// # Errors
-    /// When the state cannot be written.
-    pub(super) fn write(self, state: &mut dyn State) -> Result<Vec<Changed>, StateError> {
+    /// When the state cannot be read or written.
+    pub(super) fn write(self, state: &mut dyn State) -> Result<MapWriter<'_>, StateError> {
         for (hash, code) in &self.codes {
             state.put(&stored::key(CODE, &[&hash[..]]), code)?;
         }
-        let accounts = self.accounts.iter().map(|(address, account)| {
-            (account_key(*address), account.as_ref().map(stored::encode))
-        });
-        let slots = self.slots.iter().map(|((address, slot), value)| {
-            let is_set = !value.is_zero();
-            (slot_key(*address, *slot), is_set.then(|| value.to_be_bytes::<32>().to_vec()))
-        });
-        let mut changed: BTreeMap<_, _> = BTreeMap::new();
-        for (key, value) in accounts.chain(slots) {
-            let entry = value.as_deref().map(entries::encode);
-            entries::set(state, &key, entry.as_deref())?;
-            let hash = entry.as_deref().map(entries::decode).transpose()?.map(|(hash, _)| hash);
-            changed.insert(key, hash);
+        let mut map = MapWriter::new(state);
+        for (address, account) in &self.accounts {
+            let value = account.as_ref().map(stored::encode);
+            map.set(&account_key(*address), value.as_deref())?;
         }
-        Ok(changed.into_iter().collect())
+        for ((address, slot), value) in &self.slots {
+            let bytes = value.to_be_bytes::<32>();
+            map.set(&slot_key(*address, *slot), (!value.is_zero()).then_some(&bytes))?;
+        }
+        Ok(map)
     }
 }
-
-/// A key of the map with its value's hash.
-pub(super) type Changed = (Vec<u8>, Option<Digest>);

@@ -67,7 +67,7 @@ impl<'a> Changes<'a> {
 
     fn restore(&mut self, before: Vec<(&Bytes, Option<Vec<u8>>)>) -> Result<(), StateError> {
         for (key, entry) in before.into_iter().rev() {
-            self.map.write(key, entry.as_deref())?;
+            self.map.restore(key, entry.as_deref())?;
         }
         Ok(())
     }
@@ -79,15 +79,15 @@ impl<'a> Changes<'a> {
         Ok(match step {
             Step::Get { .. } => StepOutput::Value(value.map(Bytes::copy_from_slice)),
             Step::Put { key, value } => {
-                self.map.set(key, Some(value))?;
+                self.map.replace(key, before, Some(value))?;
                 done
             }
             Step::Delete { key } => {
-                self.map.set(key, None)?;
+                self.map.replace(key, before, None)?;
                 done
             }
             Step::CompareAndSwap { key, expected, new } if value == expected.as_deref() => {
-                self.map.set(key, new.as_deref())?;
+                self.map.replace(key, before, new.as_deref())?;
                 StepOutput::Swapped
             }
             Step::CompareAndSwap { .. } => {

@@ -13,38 +13,57 @@
 //!
 //! The upper part alone. The largest subtrees of at most [`BUCKET_KEYS_MAX`] keys are *buckets*:
 //! memory holds the bits that their keys have in common, their number and their hash. When one
-//! changes or is proven, its keys are read from the state in one scan. Buckets are a cache: the
-//! hashes do not depend on them.
+//! is read, for a proof or because its keys become others, its keys are read from the state in one
+//! scan. Buckets are a cache: the hashes do not depend on them.
+//!
+//! Beside a bucket are its [leaves](leaves), 34 bytes a key, as long as those of all buckets stay
+//! below a number of bytes. With them a value that is replaced is followed without reading the
+//! state: one leaf is hashed, and the nodes of the bucket. Whoever replaced it says which value was
+//! there before, and the leaf shows it.
 //!
 //! # Depth
 //!
 //! Keys that extend one another bit by bit make a chain of up to 9,216 inner nodes: nine for each
 //! byte of a longest key. Every walk is a loop with a stack on the heap.
 
+mod arena;
 mod build;
+mod leaves;
 mod prove;
 
-use super::bits::{Prefix, bit};
+use super::bits::bit;
 use super::{entries, hashes};
+use arena::{Arena, Inner, Node, NodeId};
 use build::Builder;
 use quorate_crypto::Digest;
 use quorate_types::service::{KeyRange, State, StateError};
-use std::mem;
 use std::ops::ControlFlow;
 
 /// Most keys of a bucket. More make memory smaller and updates slower: ADR 19.
 pub(crate) const BUCKET_KEYS_MAX: u8 = 16;
 
+/// Most bytes of leaves that are kept unless told otherwise: those of 7.9 million keys.
+pub(crate) const LEAVES_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// The tree. What it stands for is in the [`State`] that is handed to it each time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tree {
     arena: Arena,
     top: Option<NodeId>,
     count: u64,
 }
 
-/// A changed key, with the hash of its value if it has one now.
-pub(crate) type Change<'a> = (&'a [u8], Option<Digest>);
+/// A changed key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change<'a> {
+    /// The key.
+    pub(crate) key: &'a [u8],
+    /// Hash of the value that it had; `None` if it had none, or nobody knows. A wrong one costs a
+    /// reading of the state and changes nothing.
+    pub(crate) before: Option<Digest>,
+    /// Hash of the value that it has now, if it has one.
+    pub(crate) now: Option<Digest>,
+}
 
 /// A key with its value's hash.
 #[derive(Clone, Debug)]
@@ -53,41 +72,24 @@ struct Leaf {
     value: Digest,
 }
 
-type NodeId = u32;
-
-#[derive(Debug)]
-enum Node {
-    Inner(Inner),
-    Bucket(Bucket),
-    /// A place that is not part of the tree.
-    Vacant,
-}
-
-#[derive(Debug)]
-struct Inner {
-    bit: u16,
-    /// Something below changed, and the hash did not follow yet.
-    stale: bool,
-    children: [NodeId; 2],
-    hash: Digest,
-}
-
-#[derive(Debug)]
-struct Bucket {
-    /// Bits that the keys have in common; while an update is under way, those that they had before.
-    prefix: Prefix,
-    /// 0 only while an update is under way.
-    count: u8,
-    hash: Digest,
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new(LEAVES_BYTES_MAX)
+    }
 }
 
 impl Tree {
-    /// The tree over what is in the state, read in one scan.
+    /// A tree without keys, which keeps so many bytes of leaves at most.
+    pub(crate) fn new(leaves_bytes_max: usize) -> Self {
+        Self { arena: Arena::new(leaves_bytes_max), top: None, count: 0 }
+    }
+
+    /// The tree over what is in the state, read in one scan. It keeps as many leaves as this one.
     ///
     /// # Errors
     /// When the state cannot be read, or holds what this service did not write.
-    pub(crate) fn open(state: &dyn State) -> Result<Self, StateError> {
-        let mut tree = Self::default();
+    pub(crate) fn reopened(&self, state: &dyn State) -> Result<Self, StateError> {
+        let mut tree = Self::new(self.arena.leaves_bytes_max());
         let mut builder = Builder::new(&mut tree.arena);
         entries::scan(state, KeyRange::ALL, &mut |key, value, _| {
             tree.count += 1;
@@ -96,7 +98,7 @@ impl Tree {
         })?;
         let top = builder.finish();
         tree.top = top.map(|node| tree.arena.add(node));
-        tree.arena.nodes.shrink_to_fit();
+        tree.arena.shrink_to_fit();
         Ok(tree)
     }
 
@@ -113,17 +115,11 @@ impl Tree {
 
     /// Bytes of memory, without what the allocator adds.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let prefixes = self.arena.nodes.iter().map(|node| match node {
-            Node::Bucket(bucket) => bucket.prefix.heap_bytes(),
-            Node::Inner(_) | Node::Vacant => 0,
-        });
-        self.arena.nodes.capacity() * size_of::<Node>()
-            + self.arena.vacant.capacity() * size_of::<NodeId>()
-            + prefixes.sum::<usize>()
+        self.arena.memory_bytes()
     }
 
-    /// Follows a state that has changed in these keys, which ascend. Each bucket is read once, each
-    /// inner node above a change hashed once.
+    /// Follows a state that has changed in these keys, which ascend. Each bucket is read once at
+    /// most, each inner node above a change hashed once.
     ///
     /// # Errors
     /// When the state cannot be read or is not the one that the tree knew; the tree is of no use
@@ -133,23 +129,22 @@ impl Tree {
         state: &dyn State,
         mut changes: &[Change<'_>],
     ) -> Result<(), StateError> {
-        while let Some(((key, value), rest)) = changes.split_first() {
-            changes = match self.reach(key) {
+        while let Some((first, rest)) = changes.split_first() {
+            changes = match self.reach(first.key) {
                 None => {
-                    self.plant(key, value.as_ref());
+                    self.plant(first);
                     rest
                 }
                 Some((bucket, None)) => {
                     let prefix = &self.arena.bucket(bucket).prefix;
-                    let with = rest.iter().take_while(|(key, _)| prefix.departure(key).is_none());
-                    let with = with.count();
-                    self.reread(state, key)?;
-                    &rest[with..]
+                    let is_here = |change: &&Change<'_>| prefix.departure(change.key).is_none();
+                    let with = rest.iter().take_while(is_here).count();
+                    let (here, rest) = changes.split_at(1 + with);
+                    self.follow(state, here)?;
+                    rest
                 }
                 Some((_, Some(position))) => {
-                    if let Some(value) = value {
-                        self.insert(key, value, position);
-                    }
+                    self.insert(first, position);
                     rest
                 }
             };
@@ -182,25 +177,31 @@ impl Tree {
     }
 
     /// Adds the first key.
-    fn plant(&mut self, key: &[u8], value: Option<&Digest>) {
-        self.top = value.map(|value| self.arena.add(Node::leaf(key, value)));
+    fn plant(&mut self, change: &Change<'_>) {
+        self.top = change.now.map(|value| self.arena.add(Node::leaf(change.key, &value)));
         self.count = u64::from(self.top.is_some());
     }
 
-    /// A new key, which departs at `position` from those beside it.
-    fn insert(&mut self, key: &[u8], value: &Digest, position: u16) {
+    /// Adds a key, if it has a value, which departs at `position` from those beside it.
+    fn insert(&mut self, change: &Change<'_>, position: u16) {
+        let Change { key, now: Some(value), .. } = change else { return };
         let at = self.touch(key, position);
-        let beside = mem::replace(self.arena.node_mut(at), Node::Vacant);
+        let beside = self.arena.put(at, Node::Vacant);
         let (beside, new) = (self.arena.add(beside), self.arena.add(Node::leaf(key, value)));
         let children = if bit(key, position) { [beside, new] } else { [new, beside] };
         let inner = Inner { bit: position, stale: true, children, hash: Digest::ZERO };
-        *self.arena.node_mut(at) = Node::Inner(inner);
+        self.arena.put(at, Node::Inner(inner));
         self.count += 1;
     }
 
-    /// Makes the bucket of `key` again out of what the state holds for it now.
-    fn reread(&mut self, state: &dyn State, key: &[u8]) -> Result<(), StateError> {
-        let at = self.touch(key, u16::MAX);
+    /// Follows changes that are all of one bucket's keys.
+    fn follow(&mut self, state: &dyn State, changes: &[Change<'_>]) -> Result<(), StateError> {
+        let at = self.touch(changes[0].key, u16::MAX);
+        if self.arena.bucket_mut(at).replace(changes) { Ok(()) } else { self.reread(state, at) }
+    }
+
+    /// Makes a bucket again out of what the state holds for it now.
+    fn reread(&mut self, state: &dyn State, at: NodeId) -> Result<(), StateError> {
         let prefix = &self.arena.bucket(at).prefix;
         let before = u64::from(self.arena.bucket(at).count);
         let (from, to) = (prefix.lowest().to_vec(), prefix.end());
@@ -212,10 +213,9 @@ impl Tree {
             builder.push(key, &value);
             ControlFlow::Continue(())
         })?;
-        match (builder.finish(), self.arena.node_mut(at)) {
-            (Some(node), place) => *place = node,
-            (None, Node::Bucket(bucket)) => bucket.count = 0,
-            (None, Node::Inner(_) | Node::Vacant) => unreachable!("a bucket was reached"),
+        match builder.finish() {
+            Some(node) => drop(self.arena.put(at, node)),
+            None => self.arena.empty(at),
         }
         self.count = (self.count + count).checked_sub(before).ok_or_else(entries::damaged)?;
         Ok(())
@@ -242,121 +242,6 @@ impl Tree {
         {
             self.arena.take(top);
             self.top = None;
-        }
-    }
-}
-
-impl Inner {
-    fn child(&self, key: &[u8]) -> NodeId {
-        self.children[usize::from(bit(key, self.bit))]
-    }
-}
-
-impl Node {
-    /// A bucket of one key.
-    fn leaf(key: &[u8], value: &Digest) -> Self {
-        Self::Bucket(Bucket {
-            prefix: Prefix::whole(key),
-            count: 1,
-            hash: hashes::leaf(key, value),
-        })
-    }
-
-    fn hash(&self) -> Digest {
-        match self {
-            Self::Inner(Inner { hash, .. }) | Self::Bucket(Bucket { hash, .. }) => *hash,
-            Self::Vacant => unreachable!("not part of the tree"),
-        }
-    }
-}
-
-/// All nodes, by their place.
-#[derive(Debug, Default)]
-struct Arena {
-    nodes: Vec<Node>,
-    vacant: Vec<NodeId>,
-}
-
-impl Arena {
-    fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id as usize]
-    }
-
-    fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id as usize]
-    }
-
-    fn bucket(&self, id: NodeId) -> &Bucket {
-        match self.node(id) {
-            Node::Bucket(bucket) => bucket,
-            Node::Inner(_) | Node::Vacant => unreachable!("a bucket was reached"),
-        }
-    }
-
-    fn hash(&self, id: NodeId) -> Digest {
-        self.node(id).hash()
-    }
-
-    fn add(&mut self, node: Node) -> NodeId {
-        if let Some(id) = self.vacant.pop() {
-            *self.node_mut(id) = node;
-            return id;
-        }
-        self.nodes.push(node);
-        NodeId::try_from(self.nodes.len() - 1).expect("memory holds fewer")
-    }
-
-    fn take(&mut self, id: NodeId) -> Node {
-        self.vacant.push(id);
-        mem::replace(self.node_mut(id), Node::Vacant)
-    }
-
-    /// Returns `true` if a bucket lost all its keys.
-    fn is_empty(&self, id: NodeId) -> bool {
-        matches!(self.node(id), Node::Bucket(bucket) if bucket.count == 0)
-    }
-
-    /// Brings an inner node up to date with its children.
-    fn settle(&mut self, id: NodeId) {
-        let Node::Inner(Inner { bit, children: [left, right], .. }) = *self.node(id) else {
-            unreachable!("an inner node is stale")
-        };
-        *self.node_mut(id) = if self.is_one(left, right) {
-            let (left, right) = (self.take(left), self.take(right));
-            self.join(bit, left, right)
-        } else {
-            let hash = hashes::inner(bit, &self.hash(left), &self.hash(right));
-            Node::Inner(Inner { bit, stale: false, children: [left, right], hash })
-        };
-    }
-
-    /// Returns `true` if two neighbours are one bucket, or only one is left of them.
-    fn is_one(&self, left: NodeId, right: NodeId) -> bool {
-        match (self.node(left), self.node(right)) {
-            (Node::Bucket(left), Node::Bucket(right)) => {
-                left.count + right.count <= BUCKET_KEYS_MAX
-            }
-            _ => self.is_empty(left) || self.is_empty(right),
-        }
-    }
-
-    /// The node above two that differ at `bit`: a bucket if they are small enough together.
-    fn join(&mut self, bit: u16, left: Node, right: Node) -> Node {
-        match (left, right) {
-            (Node::Bucket(Bucket { count: 0, .. }), node)
-            | (node, Node::Bucket(Bucket { count: 0, .. })) => node,
-            (Node::Bucket(left), Node::Bucket(right))
-                if left.count + right.count <= BUCKET_KEYS_MAX =>
-            {
-                let hash = hashes::inner(bit, &left.hash, &right.hash);
-                let count = left.count + right.count;
-                Node::Bucket(Bucket { prefix: left.prefix.cut(bit), count, hash })
-            }
-            (left, right) => {
-                let hash = hashes::inner(bit, &left.hash(), &right.hash());
-                let children = [self.add(left), self.add(right)];
-                Node::Inner(Inner { bit, stale: false, children, hash })
-            }
         }
     }
 }

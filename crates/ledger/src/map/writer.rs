@@ -9,8 +9,14 @@ use std::collections::BTreeMap;
 /// The state with the entries that a block changed so far.
 pub(crate) struct MapWriter<'a> {
     state: &'a mut dyn State,
-    /// The changed keys, with the hash of the value if there is one now.
-    changed: BTreeMap<Vec<u8>, Option<Digest>>,
+    changed: BTreeMap<Vec<u8>, Values>,
+}
+
+/// Hashes of a key's value, where it has one.
+struct Values {
+    /// Before the block, as far as it is known.
+    before: Option<Digest>,
+    now: Option<Digest>,
 }
 
 impl<'a> MapWriter<'a> {
@@ -24,21 +30,50 @@ impl<'a> MapWriter<'a> {
         self.state
     }
 
-    /// Sets or removes the value of a key.
+    /// Sets or removes the value of a key, whose entry is read for the tree's sake.
     ///
     /// # Errors
-    /// When the state cannot be written.
+    /// When the state cannot be read or written.
     pub(crate) fn set(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
-        self.write(key, value.map(entries::encode).as_deref())
+        let before = entries::get(self.state, key)?;
+        self.replace(key, before.as_deref(), value)
     }
 
-    /// Sets or removes the entry of a key, as [`entries`] encodes it.
+    /// As [`MapWriter::set`], where the key's entry was read before.
     ///
     /// # Errors
     /// When the state cannot be written, or the entry is none.
-    pub(crate) fn write(&mut self, key: &[u8], entry: Option<&[u8]>) -> Result<(), StateError> {
-        let hash = entry.map(entries::decode).transpose()?.map(|(hash, _)| hash);
-        self.changed.insert(key.to_vec(), hash);
+    pub(crate) fn replace(
+        &mut self,
+        key: &[u8],
+        before: Option<&[u8]>,
+        value: Option<&[u8]>,
+    ) -> Result<(), StateError> {
+        self.write(key, before, value.map(entries::encode).as_deref())
+    }
+
+    /// Gives a key back the entry that it had.
+    ///
+    /// # Errors
+    /// When the state cannot be written, or the entry is none.
+    pub(crate) fn restore(&mut self, key: &[u8], entry: Option<&[u8]>) -> Result<(), StateError> {
+        self.write(key, entry, entry)
+    }
+
+    fn write(
+        &mut self,
+        key: &[u8],
+        before: Option<&[u8]>,
+        entry: Option<&[u8]>,
+    ) -> Result<(), StateError> {
+        let now = hash_in(entry)?;
+        match self.changed.get_mut(key) {
+            Some(values) => values.now = now,
+            None => {
+                let values = Values { before: hash_in(before)?, now };
+                self.changed.insert(key.to_vec(), values);
+            }
+        }
         entries::set(self.state, key, entry)
     }
 
@@ -47,8 +82,13 @@ impl<'a> MapWriter<'a> {
     /// # Errors
     /// When the state cannot be read; the tree is of no use then.
     pub(crate) fn finish(self, tree: &mut Tree) -> Result<(), StateError> {
+        let changed = self.changed.iter();
         let changed: Vec<Change<'_>> =
-            self.changed.iter().map(|(key, value)| (key.as_slice(), *value)).collect();
+            changed.map(|(key, &Values { before, now })| Change { key, before, now }).collect();
         tree.update(self.state, &changed)
     }
+}
+
+fn hash_in(entry: Option<&[u8]>) -> Result<Option<Digest>, StateError> {
+    Ok(entry.map(entries::decode).transpose()?.map(|(hash, _)| hash))
 }

@@ -16,7 +16,7 @@ fn with_tree<T>(model: &Model, check: impl FnOnce(&Tree, &dyn State) -> T) -> T 
     for (key, value) in model {
         entries::set(&mut *state, key, Some(&entries::encode(value))).unwrap();
     }
-    check(&Tree::open(&*state).unwrap(), &*state)
+    check(&Tree::default().reopened(&*state).unwrap(), &*state)
 }
 
 fn keys() -> impl Strategy<Value = Vec<u8>> {

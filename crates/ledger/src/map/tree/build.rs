@@ -1,6 +1,6 @@
 //! A tree out of keys that come in order.
 
-use super::{Arena, Node};
+use super::arena::{Arena, Node};
 use crate::map::bits::difference;
 use quorate_crypto::Digest;
 

@@ -1,6 +1,7 @@
 //! Proofs out of the tree: what is between two keys is shown, the rest pruned.
 
-use super::{Leaf, Node, NodeId, Tree};
+use super::arena::{Node, NodeId};
+use super::{Leaf, Tree};
 use crate::map::bits::{bit, difference};
 use crate::map::proof::ProofWriter;
 use crate::map::{entries, hashes};

@@ -1,8 +1,12 @@
+use super::arena::Bucket;
+use super::leaves::{HashedLeaf, Leaves};
 use super::*;
 use crate::map::proof::{verify_get, verify_range};
 use proptest::prelude::*;
 use quorate_crypto::hash_keyed;
+use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_storage::{MemoryStore, Store};
+use quorate_types::service::Visitor;
 use std::collections::BTreeMap;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -51,14 +55,45 @@ fn shape(tree: &Tree) -> Vec<String> {
                 assert!(!stale);
                 format!("{bit} {hash}")
             }
-            Node::Bucket(Bucket { prefix, count, hash }) => format!("{prefix:?} {count} {hash}"),
+            Node::Bucket(Bucket { prefix, count, hash, .. }) => {
+                format!("{prefix:?} {count} {hash}")
+            }
             Node::Vacant => panic!("part of the tree"),
         });
     }
-    let vacant = tree.arena.nodes.iter().filter(|node| matches!(node, Node::Vacant)).count();
-    assert_eq!(shape.len() + vacant, tree.arena.nodes.len(), "every node is in the tree or free");
-    assert_eq!(vacant, tree.arena.vacant.len());
+    let vacant = tree.arena.nodes().iter().filter(|node| matches!(node, Node::Vacant)).count();
+    assert_eq!(shape.len() + vacant, tree.arena.nodes().len(), "every node is in the tree or free");
+    assert_eq!(vacant, tree.arena.vacant().len());
     shape
+}
+
+/// Leaves that are kept are those of the model, by its definition. Returns how many buckets of two
+/// keys and more there are, and the bytes of leaves of each that has them.
+fn leaves_of(tree: &Tree, model: &Model) -> (usize, Vec<usize>) {
+    let (mut buckets, mut kept) = (0, Vec::new());
+    for node in tree.arena.nodes() {
+        let Node::Bucket(Bucket { prefix, count: 2.., leaves, .. }) = node else { continue };
+        buckets += 1;
+        if leaves.is_empty() {
+            continue;
+        }
+        let of_model = model.iter().filter(|(key, _)| prefix.departure(key).is_none());
+        let bits: Vec<_> = of_model.clone().map(|(key, _)| bits_of(key)).collect();
+        let split = |at: usize| match &bits[at..] {
+            [this, next, ..] => (0..).find(|bit| this[*bit] != next[*bit]).unwrap() as u16,
+            _ => 0,
+        };
+        let expected: Box<[HashedLeaf]> = (0..)
+            .zip(of_model)
+            .map(|(at, (key, value))| HashedLeaf {
+                hash: expected_leaf(key, value),
+                split: split(at),
+            })
+            .collect();
+        assert_eq!(leaves.0, expected);
+        kept.push(expected.len() * Leaves::LEAF_BYTES);
+    }
+    (buckets, kept)
 }
 
 /// A store and the tree over it.
@@ -69,30 +104,72 @@ struct Kept {
     model: Model,
 }
 
+/// What a tree is told of the value that a changed key had.
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    Right,
+    None,
+    /// That of a change before it in the block, if there is one.
+    OfAnother,
+}
+
 impl Kept {
+    fn within(leaves_bytes_max: usize) -> Self {
+        Self { tree: Tree::new(leaves_bytes_max), ..Self::default() }
+    }
+
     fn change(&mut self, changes: &BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
+        let changes =
+            changes.iter().map(|(key, value)| (key.clone(), (value.clone(), Word::Right)));
+        self.change_saying(&changes.collect());
+    }
+
+    fn change_saying(&mut self, changes: &Changes) {
         let mut state = self.store.begin().unwrap();
         let mut changed = Vec::new();
-        for (key, value) in changes {
+        let mut last = None;
+        for (key, (value, word)) in changes {
             let entry = value.as_deref().map(entries::encode);
             entries::set(&mut *state, key, entry.as_deref()).unwrap();
-            changed.push((key.as_slice(), value.as_deref().map(hashes::value)));
-            match value {
-                Some(value) => drop(self.model.insert(key.clone(), value.clone())),
-                None => drop(self.model.remove(key)),
-            }
+            let before = match value {
+                Some(value) => self.model.insert(key.clone(), value.clone()),
+                None => self.model.remove(key),
+            };
+            let before = before.as_deref().map(hashes::value);
+            let said = match word {
+                Word::Right => before,
+                Word::None => None,
+                Word::OfAnother => last,
+            };
+            last = before.or(last);
+            let now = value.as_deref().map(hashes::value);
+            changed.push(Change { key, before: said, now });
         }
         self.tree.update(&*state, &changed).unwrap();
         state.commit(true).unwrap();
     }
 
     fn opened(&mut self) -> Tree {
-        Tree::open(&*self.store.begin().unwrap()).unwrap()
+        self.tree.reopened(&*self.store.begin().unwrap()).unwrap()
     }
 }
 
 fn keys() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(vec![0, 1, b'a', 0x80, 0xff]), 1..5)
+}
+
+type Changes = BTreeMap<Vec<u8>, (Option<Vec<u8>>, Word)>;
+
+/// Changes of few different keys and values, so that many meet.
+fn worded_changes() -> impl Strategy<Value = Changes> {
+    let word = prop::sample::select(vec![Word::Right, Word::Right, Word::None, Word::OfAnother]);
+    changes().prop_flat_map(move |changes| {
+        let words = prop::collection::vec(word.clone(), changes.len());
+        words.prop_map(move |words| {
+            let with_words = changes.clone().into_iter().zip(words);
+            with_words.map(|((key, value), word)| (key, (value, word))).collect()
+        })
+    })
 }
 
 fn changes() -> impl Strategy<Value = BTreeMap<Vec<u8>, Option<Vec<u8>>>> {
@@ -101,24 +178,34 @@ fn changes() -> impl Strategy<Value = BTreeMap<Vec<u8>, Option<Vec<u8>>>> {
 }
 
 proptest! {
-    /// The root is that of the keys that there are, whatever was done to come there, and the tree
-    /// in memory is the one that opening the state gives.
+    /// The root is that of the keys that there are, whatever was done to come there and said of it,
+    /// and the tree in memory is the one that opening the state gives. Leaves that are kept are the
+    /// state's: all of them, some, or none, as their budget allows.
     #[test]
     fn the_tree_follows_from_what_the_state_holds(
-        blocks in prop::collection::vec(changes(), 1..8),
+        blocks in prop::collection::vec(worded_changes(), 1..8),
+        leaves_bytes_max in prop::sample::select(vec![0, 1_500, LEAVES_BYTES_MAX]),
     ) {
-        let mut kept = Kept::default();
+        let mut kept = Kept::within(leaves_bytes_max);
         for changes in &blocks {
-            kept.change(changes);
+            kept.change_saying(changes);
             prop_assert_eq!(kept.tree.root(), expected_root(&kept.model));
             prop_assert_eq!(kept.tree.count(), kept.model.len() as u64);
             let opened = kept.opened();
             prop_assert_eq!(shape(&opened), shape(&kept.tree));
+            for tree in [&opened, &kept.tree] {
+                let (buckets, leaves) = leaves_of(tree, &kept.model);
+                let bytes = leaves.iter().sum::<usize>();
+                prop_assert_eq!(bytes, tree.arena.leaves_bytes());
+                prop_assert!(bytes <= leaves_bytes_max);
+                prop_assert!(leaves.len() == buckets || leaves_bytes_max < LEAVES_BYTES_MAX);
+            }
         }
         let all = kept.model.keys().map(|key| (key.clone(), None)).collect();
         kept.change(&all);
         prop_assert_eq!(kept.tree.root(), Tree::default().root());
         prop_assert!(shape(&kept.tree).is_empty());
+        prop_assert_eq!(kept.tree.arena.leaves_bytes(), 0);
     }
 
     #[test]
@@ -210,16 +297,17 @@ fn neighbours_are_one_bucket_as_soon_as_they_fit() {
 }
 
 #[test]
-fn memory_is_that_of_nodes_and_of_the_prefixes_beside_them() {
+fn memory_is_that_of_nodes_and_of_the_prefixes_and_leaves_beside_them() {
     let mut kept = Kept::default();
     assert_eq!(kept.tree.memory_bytes(), 0);
     let keys = [0, 0xff].map(|byte| (vec![byte; 1_000], Some(vec![1])));
     let few: BTreeMap<_, _> = (0..16).map(|number| (vec![0, number], Some(vec![1]))).collect();
     kept.change(&few.into_iter().chain(keys).collect());
     let Tree { arena, .. } = &kept.tree;
-    let places = arena.nodes.capacity() * size_of::<Node>();
-    let free = arena.vacant.capacity() * size_of::<NodeId>();
-    let prefixes = kept.tree.memory_bytes() - places - free;
+    let places = arena.nodes().capacity() * size_of::<Node>();
+    let free = arena.vacant().capacity() * size_of::<NodeId>();
+    assert_eq!(arena.leaves_bytes(), 17 * 34, "of all but the lone key");
+    let prefixes = kept.tree.memory_bytes() - places - free - arena.leaves_bytes();
     assert!((1_000..1_100).contains(&prefixes), "{prefixes}: of the lone key, and of a few bytes");
     assert!(free > 0 && places > free);
 }
@@ -230,19 +318,114 @@ fn a_state_that_is_not_the_services_is_noticed() {
     kept.change(&BTreeMap::from([(b"a".to_vec(), Some(Vec::new()))]));
     let mut state = kept.store.begin().unwrap();
     state.put(b"kb", &[0; 31]).unwrap();
-    assert_eq!(Tree::open(&*state).unwrap_err(), entries::damaged());
+    assert_eq!(kept.tree.reopened(&*state).unwrap_err(), entries::damaged());
     state.delete(b"kb").unwrap();
     let entry = entries::encode(&[]);
     for key in [Vec::new(), vec![0xff; 1_025]] {
         let key = [b"k", &key[..]].concat();
         state.put(&key, &entry).unwrap();
-        assert_eq!(Tree::open(&*state).unwrap_err(), entries::damaged());
+        assert_eq!(kept.tree.reopened(&*state).unwrap_err(), entries::damaged());
         state.delete(&key).unwrap();
     }
-    Tree::open(&*state).unwrap();
+    kept.tree.reopened(&*state).unwrap();
     state.delete(b"ka").unwrap();
     let error = kept.tree.prove(&*state, None, None).unwrap_err();
     assert_eq!(error.0, "the state of the map is damaged");
+}
+
+/// A state that nobody may read.
+struct Unread;
+
+impl State for Unread {
+    fn get(&self, _: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        Err(StateError("read".into()))
+    }
+
+    fn put(&mut self, _: &[u8], _: &[u8]) -> Result<(), StateError> {
+        unreachable!("a tree does not write")
+    }
+
+    fn delete(&mut self, _: &[u8]) -> Result<(), StateError> {
+        unreachable!("a tree does not write")
+    }
+
+    fn scan(&self, _: KeyRange<'_>, _: &mut Visitor<'_>) -> Result<(), StateError> {
+        Err(StateError("read".into()))
+    }
+}
+
+/// As many keys as a few hundred buckets have, with their values.
+fn many() -> Model {
+    let key = |number: u16| hash_keyed(&[0; 32], &number.to_le_bytes()).0.to_vec();
+    (0..2_000).map(|number| (key(number), number.to_le_bytes().to_vec())).collect()
+}
+
+fn all_put(model: &Model) -> BTreeMap<Vec<u8>, Option<Vec<u8>>> {
+    model.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect()
+}
+
+#[test]
+fn values_that_are_replaced_are_followed_without_reading_the_state() {
+    for leaves_bytes_max in [LEAVES_BYTES_MAX, 0] {
+        let mut kept = Kept::within(leaves_bytes_max);
+        kept.change(&all_put(&many()));
+        let opened = kept.opened();
+        for mut tree in [kept.tree, opened] {
+            let mut model = kept.model.clone();
+            let mut change = |(key, value): (&Vec<u8>, &mut Vec<u8>)| {
+                let before = Some(hashes::value(value));
+                value.push(7);
+                (key.clone(), before, Some(hashes::value(value)))
+            };
+            let third = model.iter_mut().step_by(3).map(&mut change).collect::<Vec<_>>();
+            let changes =
+                third.iter().map(|(key, before, now)| Change { key, before: *before, now: *now });
+            let followed = tree.update(&Unread, &changes.collect::<Vec<_>>());
+            if leaves_bytes_max == 0 {
+                assert_eq!(followed, Err(StateError("read".into())));
+            } else {
+                assert_eq!(followed, Ok(()));
+                assert_eq!(tree.root(), expected_root(&model));
+                leaves_of(&tree, &model);
+            }
+        }
+    }
+}
+
+/// ★ A key that is new, of which the tree is told that it had the value of its neighbour.
+fn a_new_key_is_not_taken_for_its_neighbour() {
+    let mut kept = Kept::default();
+    let put = |value: u8, word| (Some(vec![value]), word);
+    kept.change_saying(&[0x10, 0x30].map(|key| (vec![key], put(key, Word::None))).into());
+    let new = [(vec![0x10], put(0x10, Word::Right)), (vec![0x12], put(7, Word::OfAnother))];
+    kept.change_saying(&new.into());
+    assert_eq!(kept.tree.count(), 3);
+    assert_eq!(kept.tree.root(), expected_root(&kept.model));
+}
+
+#[test]
+fn the_tree_believes_nobody_that_a_key_was_there() {
+    assert_noticed(Mutant::KvAnyLeaf, a_new_key_is_not_taken_for_its_neighbour);
+}
+
+/// Leaves that are used stay in memory, where there is room for half of them.
+#[test]
+fn leaves_that_are_of_no_use_are_given_up() {
+    let mut kept = Kept::within(1_000 * Leaves::LEAF_BYTES);
+    kept.change(&all_put(&many()));
+    let used: Vec<_> = kept.model.keys().take(400).cloned().collect();
+    for round in 0..20_u8 {
+        // The others are changed in turn, and read again.
+        let other = kept.model.keys().skip(400 + usize::from(round)).step_by(50).cloned();
+        let changed = used.iter().cloned().chain(other.collect::<Vec<_>>());
+        kept.change(&changed.map(|key| (key, Some(vec![round]))).collect());
+    }
+    let change = |key| {
+        let before = Some(hashes::value(&kept.model[key]));
+        Change { key, before, now: Some(hashes::value(b"new")) }
+    };
+    let followed = used.iter().filter(|key| kept.tree.update(&Unread, &[change(key)]).is_ok());
+    assert!(followed.count() >= 380, "those in use are there, but for a bucket at their end");
 }
 
 /// Formats are for ever.

@@ -1,0 +1,318 @@
+//! The nodes in memory, and how many leaves are kept beside them.
+
+use super::leaves::Leaves;
+use super::{BUCKET_KEYS_MAX, Change};
+use crate::map::bits::{Prefix, bit};
+use crate::map::hashes;
+use quorate_crypto::Digest;
+use quorate_crypto::mutants::{self, Mutant};
+use std::mem;
+
+pub(super) type NodeId = u32;
+
+#[derive(Debug)]
+pub(super) enum Node {
+    Inner(Inner),
+    Bucket(Bucket),
+    /// A place that is not part of the tree.
+    Vacant,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) bit: u16,
+    /// Something below changed, and the hash did not follow yet.
+    pub(super) stale: bool,
+    pub(super) children: [NodeId; 2],
+    pub(super) hash: Digest,
+}
+
+#[derive(Debug)]
+pub(super) struct Bucket {
+    /// Bits that the keys have in common; while an update is under way, those that they had before.
+    pub(super) prefix: Prefix,
+    /// 0 only while an update is under way.
+    pub(super) count: u8,
+    pub(super) hash: Digest,
+    /// Leaves of two keys and more, if they are kept. A single one has the bucket's hash.
+    pub(super) leaves: Leaves,
+    /// The leaves were of use since the hand of [`Arena`] went by.
+    pub(super) is_recent: bool,
+}
+
+impl Inner {
+    pub(super) fn child(&self, key: &[u8]) -> NodeId {
+        self.children[usize::from(bit(key, self.bit))]
+    }
+}
+
+impl Bucket {
+    /// A bucket of one key.
+    fn of(key: &[u8], value: &Digest) -> Self {
+        Self {
+            prefix: Prefix::whole(key),
+            count: 1,
+            hash: hashes::leaf(key, value),
+            leaves: Leaves::default(),
+            is_recent: false,
+        }
+    }
+
+    fn has_leaves(&self) -> bool {
+        self.count == 1 || !self.leaves.is_empty()
+    }
+
+    /// Two that differ at `bit`, as one.
+    fn join(bit: u16, left: Self, right: &Self) -> Self {
+        let leaves = if left.has_leaves() && right.has_leaves() {
+            Leaves::join(bit, (&left.leaves, left.hash), (&right.leaves, right.hash))
+        } else {
+            Leaves::default()
+        };
+        Self {
+            hash: hashes::inner(bit, &left.hash, &right.hash),
+            prefix: left.prefix.cut(bit),
+            count: left.count + right.count,
+            leaves,
+            is_recent: false,
+        }
+    }
+
+    /// Follows values that were replaced, all in this bucket, by its leaves alone. Returns `false`
+    /// if it has to be read again: its leaves are not kept, or not all of these keys were there and
+    /// are still, as far as is known.
+    pub(super) fn replace(&mut self, changes: &[Change<'_>]) -> bool {
+        let follows = changes.iter().all(|change| self.replace_one(change));
+        if follows && self.count > 1 {
+            self.hash = self.leaves.top();
+        }
+        self.is_recent = follows;
+        follows
+    }
+
+    /// The leaf that a key leads to is the key's own only if it is the one with the value that the
+    /// key is said to have had (★): a wrong word leads to a bucket that is read again.
+    fn replace_one(&mut self, change: &Change<'_>) -> bool {
+        let Change { key, before: Some(before), now: Some(now) } = change else { return false };
+        let leaf = if self.count == 1 { Some(&mut self.hash) } else { self.leaves.reach(key) };
+        let Some(leaf) = leaf else { return false };
+        let is_own = *leaf == hashes::leaf(key, before);
+        if is_own || mutants::active(Mutant::KvAnyLeaf) {
+            *leaf = hashes::leaf(key, now);
+            return true;
+        }
+        false
+    }
+}
+
+impl Node {
+    /// A bucket of one key.
+    pub(super) fn leaf(key: &[u8], value: &Digest) -> Self {
+        Self::Bucket(Bucket::of(key, value))
+    }
+
+    pub(super) fn hash(&self) -> Digest {
+        match self {
+            Self::Inner(Inner { hash, .. }) | Self::Bucket(Bucket { hash, .. }) => *hash,
+            Self::Vacant => unreachable!("not part of the tree"),
+        }
+    }
+
+    fn leaves_bytes(&self) -> usize {
+        match self {
+            Self::Bucket(bucket) => bucket.leaves.heap_bytes(),
+            Self::Inner(_) | Self::Vacant => 0,
+        }
+    }
+}
+
+/// All nodes, by their place.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    nodes: Vec<Node>,
+    vacant: Vec<NodeId>,
+    /// Most bytes of all leaves that are kept.
+    leaves_bytes_max: usize,
+    leaves_bytes: usize,
+    /// Node at which the next leaves to be given up are looked for.
+    hand: usize,
+}
+
+/// Nodes that the hand goes over at most to make room for one bucket's leaves. A budget of some
+/// hundredth of all leaves finds some within it, mostly.
+const NODES_LOOKED_AT: usize = 64;
+
+impl Arena {
+    /// No nodes yet; all leaves that are kept take so many bytes at most.
+    pub(super) fn new(leaves_bytes_max: usize) -> Self {
+        Self { leaves_bytes_max, ..Self::default() }
+    }
+
+    pub(super) fn leaves_bytes_max(&self) -> usize {
+        self.leaves_bytes_max
+    }
+
+    #[cfg(test)]
+    pub(super) fn nodes(&self) -> &Vec<Node> {
+        &self.nodes
+    }
+
+    #[cfg(test)]
+    pub(super) fn vacant(&self) -> &Vec<NodeId> {
+        &self.vacant
+    }
+
+    #[cfg(test)]
+    pub(super) fn leaves_bytes(&self) -> usize {
+        self.leaves_bytes
+    }
+
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.nodes.shrink_to_fit();
+    }
+
+    /// Bytes of memory, without what the allocator adds.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let prefixes = self.nodes.iter().map(|node| match node {
+            Node::Bucket(bucket) => bucket.prefix.heap_bytes(),
+            Node::Inner(_) | Node::Vacant => 0,
+        });
+        self.nodes.capacity() * size_of::<Node>()
+            + self.vacant.capacity() * size_of::<NodeId>()
+            + prefixes.sum::<usize>()
+            + self.leaves_bytes
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    /// A node to be changed in place; the number of its leaves stays.
+    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id as usize]
+    }
+
+    pub(super) fn bucket(&self, id: NodeId) -> &Bucket {
+        match self.node(id) {
+            Node::Bucket(bucket) => bucket,
+            Node::Inner(_) | Node::Vacant => unreachable!("a bucket was reached"),
+        }
+    }
+
+    pub(super) fn bucket_mut(&mut self, id: NodeId) -> &mut Bucket {
+        match self.node_mut(id) {
+            Node::Bucket(bucket) => bucket,
+            Node::Inner(_) | Node::Vacant => unreachable!("a bucket was reached"),
+        }
+    }
+
+    pub(super) fn hash(&self, id: NodeId) -> Digest {
+        self.node(id).hash()
+    }
+
+    pub(super) fn add(&mut self, node: Node) -> NodeId {
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.nodes.push(Node::Vacant);
+            NodeId::try_from(self.nodes.len() - 1).expect("memory holds fewer")
+        });
+        self.put(id, node);
+        id
+    }
+
+    /// Puts a node into a place; its leaves stay if there is room for them. Returns what was there.
+    pub(super) fn put(&mut self, id: NodeId, mut node: Node) -> Node {
+        let before = mem::replace(self.node_mut(id), Node::Vacant);
+        self.leaves_bytes -= before.leaves_bytes();
+        if let Node::Bucket(bucket) = &mut node
+            && !self.make_room(bucket.leaves.heap_bytes())
+        {
+            bucket.leaves = Leaves::default();
+        }
+        self.leaves_bytes += node.leaves_bytes();
+        *self.node_mut(id) = node;
+        before
+    }
+
+    pub(super) fn take(&mut self, id: NodeId) -> Node {
+        self.vacant.push(id);
+        self.put(id, Node::Vacant)
+    }
+
+    /// A bucket lost all its keys.
+    pub(super) fn empty(&mut self, id: NodeId) {
+        let bucket = self.bucket_mut(id);
+        bucket.count = 0;
+        let leaves = mem::take(&mut bucket.leaves);
+        self.leaves_bytes -= leaves.heap_bytes();
+    }
+
+    /// Returns `true` if a bucket lost all its keys.
+    pub(super) fn is_empty(&self, id: NodeId) -> bool {
+        matches!(self.node(id), Node::Bucket(bucket) if bucket.count == 0)
+    }
+
+    /// Gives up leaves that were of no use lately, until so many more bytes fit. Returns `false`
+    /// if they do not.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        for _ in 0..NODES_LOOKED_AT {
+            if self.leaves_bytes + bytes <= self.leaves_bytes_max {
+                return true;
+            }
+            if bytes > self.leaves_bytes_max {
+                return false;
+            }
+            self.hand = (self.hand + 1) % self.nodes.len();
+            if let Node::Bucket(bucket) = &mut self.nodes[self.hand]
+                && !mem::take(&mut bucket.is_recent)
+            {
+                self.leaves_bytes -= mem::take(&mut bucket.leaves).heap_bytes();
+            }
+        }
+        false
+    }
+
+    /// Brings an inner node up to date with its children.
+    pub(super) fn settle(&mut self, id: NodeId) {
+        let Node::Inner(Inner { bit, children: [left, right], .. }) = *self.node(id) else {
+            unreachable!("an inner node is stale")
+        };
+        if self.is_one(left, right) {
+            let (left, right) = (self.take(left), self.take(right));
+            let node = self.join(bit, left, right);
+            self.put(id, node);
+            return;
+        }
+        let settled = hashes::inner(bit, &self.hash(left), &self.hash(right));
+        if let Node::Inner(Inner { stale, hash, .. }) = self.node_mut(id) {
+            (*stale, *hash) = (false, settled);
+        }
+    }
+
+    /// Returns `true` if two neighbours are one bucket, or only one is left of them.
+    fn is_one(&self, left: NodeId, right: NodeId) -> bool {
+        match (self.node(left), self.node(right)) {
+            (Node::Bucket(left), Node::Bucket(right)) => {
+                left.count + right.count <= BUCKET_KEYS_MAX
+            }
+            _ => self.is_empty(left) || self.is_empty(right),
+        }
+    }
+
+    /// The node above two that differ at `bit`: a bucket if they are small enough together.
+    pub(super) fn join(&mut self, bit: u16, left: Node, right: Node) -> Node {
+        match (left, right) {
+            (Node::Bucket(Bucket { count: 0, .. }), node)
+            | (node, Node::Bucket(Bucket { count: 0, .. })) => node,
+            (Node::Bucket(left), Node::Bucket(right))
+                if left.count + right.count <= BUCKET_KEYS_MAX =>
+            {
+                Node::Bucket(Bucket::join(bit, left, &right))
+            }
+            (left, right) => {
+                let hash = hashes::inner(bit, &left.hash(), &right.hash());
+                let children = [self.add(left), self.add(right)];
+                Node::Inner(Inner { bit, stale: false, children, hash })
+            }
+        }
+    }
+}
