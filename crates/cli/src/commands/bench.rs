@@ -322,6 +322,7 @@ impl Options {
                 seed: self.seed,
                 ..self.load.config()
             },
+            settle_s: 0,
             trace: self.trace()?,
             reads: self.reads,
             mix: MixPlan { shape: self.mix, accounts: self.load.accounts as usize },
