@@ -9,9 +9,10 @@
 //!   least. A healthy validator that exits, stands still, stays behind or disagrees fails the run
 //!   by name.
 //! * **Warm-up, window, drain.** The same load runs throughout the first two. Operations scheduled
-//!   in the warm-up are counted apart and in no figure. A search's warm-up lasts until the committee
-//!   commits what is offered, within a bound; any other has a fixed length. After the window the run
-//!   waits, within a bound, for the last answers and for every validator to reach the same point.
+//!   in the warm-up are counted apart and in no figure. A search's warm-up lasts until the
+//!   committee commits what is offered, within a bound; any other has a fixed length. After the
+//!   window the run waits, within a bound, for the last answers and for every validator to reach
+//!   the same point.
 //! * **The load generator shares the machine** with the validators, as the result says; its own CPU
 //!   time is reported apart.
 

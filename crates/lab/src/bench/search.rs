@@ -5,14 +5,14 @@
 //! so the next is always there: at twice or half of the last one as long as all end alike, and then
 //! nearer and nearer between two. A probe may err: one that fails by bad luck costs a few more, and
 //! its side is tried again (`belief`). Then runs of the whole length, until one holds: the result.
-//! One that fails has a second try a little lower; after that each goes 5, 10, 20, 40 and 80 % below
-//! the last, and once one holds, up again to what is likely. So a search ends with a figure unless
-//! the lowest rate there is fails for the whole length.
+//! One that fails has a second try a little lower; after that each goes 5, 10, 20, 40 and 80 %
+//! below the last, and once one holds, up again to what is likely. So a search ends with a figure
+//! unless the lowest rate there is fails for the whole length.
 //!
 //! Every run waits until the committee has settled before it counts, for the time of `settle_s` at
 //! most, and counts for `PROBE_S` seconds or for the whole length. A search takes at most
-//! `PROBES_MAX` probes and, once a rate has held, `CONFIRMATIONS_MAX` runs of the whole length; a
-//! dozen or so and two are usual. Where none holds, rates that fall by steps reach the lowest after
+//! `PROBES_MAX` probes and, once a rate has held, `CONFIRMATIONS_MAX` runs of the whole length;
+//! some 14 and two are usual. Where none holds, rates that fall by steps reach the lowest after
 //! sixteen. A probe of four validators on two processors is under load for 7 to 12 seconds, one of
 //! twenty for 7 to 20; starting, waiting for answers and stopping come on top.
 

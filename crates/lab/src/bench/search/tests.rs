@@ -46,7 +46,7 @@ fn a_search_says_how_it_was_confirmed_and_what_stopped_it() {
     let searched = Searched { p99_limit_ms: 100.0, probes, likely: Some([2_980, 3_120]) };
     assert_eq!(
         searched.describe(),
-        "5 runs; 3,000 tx/s confirmed, 1 of 2 whole runs held; the highest is likely 2,980 to 3,120; \
-         at 3,100 tx/s sessions were full"
+        "5 runs; 3,000 tx/s confirmed, 1 of 2 whole runs held; the highest is likely 2,980 to \
+         3,120; at 3,100 tx/s sessions were full"
     );
 }
