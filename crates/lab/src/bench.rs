@@ -9,8 +9,10 @@
 //!   least. A healthy validator that exits, stands still, stays behind or disagrees fails the run
 //!   by name.
 //! * **Warm-up, window, drain.** The same load runs throughout the first two. Operations scheduled
-//!   in the warm-up are counted apart and in no figure. After the window the run waits, within a
-//!   bound, for the last answers and for every validator to reach the same point.
+//!   in the warm-up are counted apart and in no figure. A search's warm-up lasts until the
+//!   committee commits what is offered, within a bound; any other has a fixed length. After the
+//!   window the run waits, within a bound, for the last answers and for every validator to reach
+//!   the same point.
 //! * **The load generator shares the machine** with the validators, as the result says; its own CPU
 //!   time is reported apart.
 
@@ -31,6 +33,7 @@ pub mod recovery;
 mod run;
 pub mod search;
 mod sessions;
+mod settle;
 mod siege;
 pub(crate) mod table;
 pub(crate) mod watch;
@@ -125,8 +128,8 @@ fn measure(
     progress: &Progress,
     interrupted: &AtomicBool,
 ) -> Result<Report, BenchError> {
-    progress.say("waiting until every validator is connected to every other");
-    committee.await_connected(interrupted)?;
+    progress.say("waiting until every validator is connected to every other, and signs");
+    committee.await_ready(interrupted)?;
     progress.say("opening client sessions");
     let members = committee.members(config)?;
     let client = sessions::open(config, Arc::clone(&members))?;
@@ -136,7 +139,7 @@ fn measure(
     let payload = config.payload();
     let schedule = Schedule {
         start: Instant::now() + HEAD_START,
-        warmup: Duration::from_secs(config.load.warmup_s),
+        warmup: Duration::from_secs(config.longest_load().warmup_s),
         window: Duration::from_secs(config.load.duration_s),
     };
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
@@ -146,7 +149,6 @@ fn measure(
         .genesis()
         .filter(|_| config.reads > 0)
         .map(|genesis| Readers::start(committee.gateways(), config.reads, schedule, &genesis));
-    progress.begin(config.title(), &config.load);
     let given = Given { config, committee, members, progress, interrupted, schedule, recorder };
     let mut run = Run::new(given);
     run.under_load()?;

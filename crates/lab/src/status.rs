@@ -145,6 +145,14 @@ pub struct Witnesses {
     pub contradiction: String,
 }
 
+impl Witnesses {
+    /// Returns `true` while it signs nothing, for want of answers.
+    #[must_use]
+    pub fn are_awaited(&self) -> bool {
+        self.state == "waiting"
+    }
+}
+
 /// Progress of a validator that fell behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -94,7 +94,9 @@ pub(crate) struct Options {
           conflicts_with_all = ["validators", "weights", "redundancy", "scheme"])]
     keys_from: Option<PathBuf>,
     /// Operations offered per second in an open loop; or 'max', to search for the highest rate that
-    /// every validator keeps up with: short probes, then a run of the full length
+    /// every validator keeps up with: short probes, each on a new committee, then runs of the whole
+    /// length until one holds. Usually some 14 probes and two runs, never more than 20 and 6 once
+    /// one has held. The warm-up of each lasts until the committee commits what is offered
     #[arg(long, default_value = "20000", value_name = "RATE|max")]
     rate: Rate,
     /// Highest p99 latency that counts as keeping up, with --rate max, in milliseconds; by default
@@ -322,6 +324,7 @@ impl Options {
                 seed: self.seed,
                 ..self.load.config()
             },
+            settle_s: 0,
             trace: self.trace()?,
             reads: self.reads,
             mix: MixPlan { shape: self.mix, accounts: self.load.accounts as usize },

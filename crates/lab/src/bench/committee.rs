@@ -145,8 +145,9 @@ impl Committee {
         ids().map(answer).collect()
     }
 
-    /// Waits until every validator is connected to every other.
-    pub(super) fn await_connected(&mut self, interrupted: &AtomicBool) -> Result<(), BenchError> {
+    /// Waits until every validator is connected to every other, and has heard from them that it may
+    /// sign: before that a committee orders nothing, and views that wait for it time out.
+    pub(super) fn await_ready(&mut self, interrupted: &AtomicBool) -> Result<(), BenchError> {
         let deadline = Instant::now() + COMING_UP;
         let members = self.testnet.http.len() - self.testnet.learners.len();
         let others = (members - self.absent.len()) as u64 - 1;
@@ -162,7 +163,9 @@ impl Committee {
             let looks = self.look_but(&self.absent);
             let is_absent = |id: usize| self.absent.iter().any(|absent| usize::from(*absent) == id);
             let ready = |look: &Option<ValidatorStatus>| {
-                look.as_ref().is_some_and(|status| status.peers_connected >= others)
+                look.as_ref().is_some_and(|status| {
+                    status.peers_connected >= others && !status.witnesses.are_awaited()
+                })
             };
             let late = (0..looks.len()).find(|id| !is_absent(*id) && !ready(&looks[*id]));
             let Some(late) = late else { return Ok(()) };
@@ -234,6 +237,9 @@ fn claim(config: &BenchConfig) -> Result<(Place, PathBuf), BenchError> {
 
 fn describe(looks: &[Option<ValidatorStatus>]) -> String {
     let one = |(id, look): (usize, &Option<ValidatorStatus>)| match look {
+        Some(status) if status.witnesses.are_awaited() => {
+            format!("validator {id} waits to hear that it may sign")
+        }
         Some(status) => format!("validator {id} has {} peers", status.peers_connected),
         None => format!("validator {id} is silent"),
     };

@@ -33,6 +33,9 @@ pub struct BenchConfig {
     pub members: Option<Arc<ExistingKeys>>,
     /// Load that is offered to it.
     pub load: LoadConfig,
+    /// Most seconds by which the warm-up is longer, until every validator has committed for two
+    /// seconds what is offered; 0 for one of fixed length.
+    pub settle_s: u64,
     /// Validators to end with SIGKILL, and when.
     pub kills: Vec<At>,
     /// Killed validators to start again, and when. One killed as the leader is started again as
@@ -233,6 +236,11 @@ impl BenchConfig {
         self.emulation.as_ref()?.topology(usize::from(self.validators)).ok()
     }
 
+    /// The load with its longest warm-up.
+    pub(super) fn longest_load(&self) -> LoadConfig {
+        LoadConfig { warmup_s: self.load.warmup_s + self.settle_s, ..self.load.clone() }
+    }
+
     /// Name of its panel.
     pub(super) fn title(&self) -> String {
         let Self { validators, scheme, durability, .. } = self;
@@ -248,6 +256,7 @@ impl BenchConfig {
             "validators": self.validators,
             "weights": self.weights().each(),
             "scheme": self.scheme.to_string(),
+            "settle_s": self.settle_s,
             "existing_keys": self.members.is_some(),
             "kill": text(&self.kills),
             "restart": text(&self.restarts),

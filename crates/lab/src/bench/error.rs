@@ -105,6 +105,15 @@ impl BenchError {
         }
     }
 
+    /// Tells whether the committee, or the clients' way to it, did not come up in time.
+    pub(super) fn is_of_start(&self) -> bool {
+        match self {
+            Self::NotConnected { .. } | Self::Client(_) => true,
+            Self::Explained { error, .. } | Self::Kept { error, .. } => error.is_of_start(),
+            _ => false,
+        }
+    }
+
     /// The error alone, without where to look for more.
     #[must_use]
     pub fn in_short(&self) -> String {

@@ -324,7 +324,7 @@ pub(in crate::bench) fn growth(
 }
 
 /// Operations per second between the first and the last thing that a validator said.
-fn rate(window: &[Sample], id: u16) -> f64 {
+pub(in crate::bench) fn rate(window: &[Sample], id: u16) -> f64 {
     let said = || window.iter().filter_map(|sample| sample.looks[usize::from(id)].as_ref());
     let (Some(first), Some(last)) = (said().next(), said().next_back()) else { return 0.0 };
     let span = match (first.at, last.at) {

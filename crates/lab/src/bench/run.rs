@@ -11,7 +11,8 @@ use super::plan::plan;
 use super::recovery::Series;
 use super::siege::Siege;
 use super::watch::Tracks;
-use super::{BenchError, Progress};
+use super::{BenchError, Progress, settle};
+use crate::load::LoadConfig;
 use crate::load::measure::{Recorder, Schedule};
 use crate::machine::{filesystem, own_cpu_seconds};
 use crate::stations::{self, Threads, Used, of_validator};
@@ -45,6 +46,8 @@ pub(super) struct Given<'a> {
 /// A run under way.
 pub(super) struct Run<'a> {
     given: Given<'a>,
+    /// The load as it runs: its warm-up is the longest until it ends.
+    load: LoadConfig,
     started: SystemTime,
     health: Health,
     states: Vec<ValidatorState>,
@@ -83,6 +86,7 @@ impl<'a> Run<'a> {
             states[usize::from(absent)] = ValidatorState::Absent;
         }
         Self {
+            load: config.longest_load(),
             started: SystemTime::now(),
             health,
             states,
@@ -104,17 +108,33 @@ impl<'a> Run<'a> {
     /// Looks at everybody once a second, and lets the events happen in between.
     pub(super) fn under_load(&mut self) -> Result<(), BenchError> {
         let Given { config, progress, schedule, .. } = self.given;
-        for second in 0..=config.load.span().as_secs() {
+        progress.begin(config.title(), &self.load);
+        let mut second = 0;
+        while second <= self.load.span().as_secs() {
             self.sleep_until(schedule.start + Duration::from_secs(second))?;
             self.sample(second)?;
-            if second == config.load.warmup_s {
+            if (config.load.warmup_s..=self.load.warmup_s).contains(&(second + 1)) {
+                self.end_warmup_if_settled();
+            }
+            if second == self.load.warmup_s {
                 self.threads = self.healthy_threads();
             }
             progress.show(&self.samples, &self.states);
+            second += 1;
         }
         self.sieges.clear();
         self.stations_us = stations::used(&self.healthy_threads(), &self.threads, of_validator);
         Ok(())
+    }
+
+    fn end_warmup_if_settled(&mut self) {
+        let healthy = self.with(|state| *state == ValidatorState::Healthy);
+        if !settle::has_settled(&self.samples, &healthy, self.load.rate) {
+            return;
+        }
+        self.given.schedule = self.given.recorder.lock().end_warmup();
+        self.load.warmup_s = self.given.schedule.warmup.as_secs();
+        self.given.progress.begin(self.given.config.title(), &self.load);
     }
 
     /// The threads of those that ran all along so far; none where the system does not tell.
@@ -160,15 +180,16 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn conclude(&self, last: &Looks, tracks: &Tracks) -> Result<Report, BenchError> {
+        let config = self.given.config;
         let recorder = self.given.recorder.lock();
         let over_time = recorder.over_time();
         let latency = recorder.latency();
-        let minimum = least_latency(self.given.config, &self.given.members, latency);
+        let minimum = least_latency(config, &self.given.members, latency);
         let recoveries = self.recoveries(&over_time.answered, minimum.as_ref());
         let evidence = Evidence {
-            load: &self.given.config.load,
+            load: &self.load,
             measurement: Measurement::Bench,
-            config: describe(self.given.config),
+            config: describe(&BenchConfig { load: self.load.clone(), ..config.clone() }),
             samples: &self.samples,
             last,
             states: &self.states,
@@ -209,15 +230,15 @@ impl<'a> Run<'a> {
         let series = Series {
             answered,
             interval_ms: INTERVAL_MS,
-            warmup_ms: config.load.warmup_s * 1_000,
-            load_ms: (config.load.warmup_s + config.load.duration_s) * 1_000,
+            warmup_ms: self.load.warmup_s * 1_000,
+            load_ms: (self.load.warmup_s + self.load.duration_s) * 1_000,
             smooth: (2.0 * view_ms / INTERVAL_MS as f64).ceil().max(1.0) as usize,
         };
         series.recoveries(&self.happened, config.settings.timeout_ms)
     }
 
     fn logged_bytes_per_tx(&self) -> Option<f64> {
-        let warmup_s = self.given.config.load.warmup_s;
+        let warmup_s = self.load.warmup_s;
         let window = self.samples.iter().position(|sample| sample.second >= warmup_s)?;
         let grown = |value: fn(&ValidatorStatus) -> f64| -> f64 {
             let ids = 0..self.given.config.processes();

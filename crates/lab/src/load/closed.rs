@@ -25,9 +25,12 @@ impl<T: Target, A: Answers> ClosedLoop<T, A> {
         let mut owed = vec![self.outstanding; self.target.sessions()];
         let mut ended = false;
         while !stop.load(Ordering::Relaxed) {
-            if !ended && self.schedule.mark(Instant::now()) >= self.schedule.end() {
-                ended = true;
-                self.recorder.lock().offer_no_more();
+            if !ended {
+                let mut recorder = self.recorder.lock();
+                ended = self.schedule.mark(Instant::now()) >= recorder.end();
+                if ended {
+                    recorder.offer_no_more();
+                }
             }
             if !ended {
                 self.offer(&mut owed);

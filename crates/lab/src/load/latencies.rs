@@ -31,6 +31,12 @@ impl Latencies {
         Self { first_answer_us: counted_us.end, counted_us, counted, grid, in_time: 0 }
     }
 
+    /// Changes when operations are due that count. It lies in the future: none were so far.
+    pub fn count_only(&mut self, counted_us: Range<u64>) {
+        self.first_answer_us = counted_us.end;
+        self.counted_us = counted_us;
+    }
+
     /// So many operations were due then and took so long.
     pub fn add(&mut self, due_us: u64, latency_us: u64, count: u32) {
         self.grid.record(due_us / 1_000, latency_us, count);

@@ -98,6 +98,23 @@ impl Recorder {
         }
     }
 
+    /// Ends the warm-up at the next whole second of the load, if that is earlier than was planned:
+    /// nothing was due after it so far, so that no operation changes sides.
+    pub fn end_warmup(&mut self) -> Schedule {
+        let next = Duration::from_secs(self.schedule.start.elapsed().as_secs() + 1);
+        if next < self.schedule.warmup {
+            self.schedule.warmup = next;
+            self.latencies.count_only(self.schedule.first_counted()..self.schedule.end());
+        }
+        self.schedule
+    }
+
+    /// All operations of the load have marks below this one.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.schedule.end()
+    }
+
     /// Takes in that operations with these marks are offered, whether or not they will be taken.
     pub fn offer(&mut self, marks: impl Iterator<Item = u64>) {
         let first_counted = self.schedule.first_counted();

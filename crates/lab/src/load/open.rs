@@ -80,8 +80,9 @@ impl<T: Target> Pacer<T> {
         let mut marks = Vec::new();
         while !ended && !stop.load(Ordering::Relaxed) {
             let now = self.schedule.mark(Instant::now());
-            ended = now >= self.schedule.end();
-            let until = now.min(self.schedule.end());
+            let end = self.recorder.lock().end();
+            ended = now >= end;
+            let until = now.min(end);
             marks.extend(std::iter::from_fn(|| self.arrivals.next_before(until)));
             if !marks.is_empty() {
                 self.submit(session, &marks);

@@ -70,8 +70,12 @@ pub struct Reads {
 pub struct Searched {
     /// Limit of the 99th percentile, in milliseconds: above it a run does not keep up.
     pub p99_limit_ms: f64,
-    /// Runs in their order; the last ones are of the full length.
+    /// Runs in their order; the last ones are of the whole length.
     pub probes: Vec<Probe>,
+    /// Rates in operations per second between which the highest one lies with a probability of four
+    /// fifths, all runs considered; absent from older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely: Option<[u64; 2]>,
 }
 
 /// One run of a search, at one rate.
@@ -79,6 +83,12 @@ pub struct Searched {
 pub struct Probe {
     /// Operations offered per second.
     pub rate: u64,
+    /// `true` for one of the whole length, which confirms.
+    #[serde(default)]
+    pub whole: bool,
+    /// Seconds until the committee had settled; absent when the run failed, and from older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_s: Option<f64>,
     /// Operations per second that the slowest healthy validator committed; absent when the run
     /// failed.
     pub committed_tps: Option<f64>,
@@ -186,15 +196,33 @@ impl Reads {
 }
 
 impl Searched {
-    /// The search as a line of text: its length, and the last rate that was too high.
+    /// The search as a line of text: how the rate was confirmed, how well it is known, and the last
+    /// rate that was too high.
     #[must_use]
     pub fn describe(&self) -> String {
-        let count = self.probes.len();
         let failed = self.probes.iter().rev().find(|probe| probe.failed.is_some());
-        let Some(Probe { rate, failed: Some(why), .. }) = failed else {
-            return format!("{count} runs, all of which kept up");
+        let too_high = match failed {
+            Some(Probe { rate, failed: Some(why), .. }) => {
+                format!("at {} tx/s {why}", thousands(*rate))
+            }
+            _ => "all kept up".to_owned(),
         };
-        format!("{count} runs; at {} tx/s {why}", thousands(*rate))
+        let parts = self.confirmed().into_iter().chain(self.spread()).chain([too_high]);
+        format!("{} runs; {}", self.probes.len(), parts.collect::<Vec<_>>().join("; "))
+    }
+
+    /// The highest rate that held for the whole length, and how many runs of that length did.
+    fn confirmed(&self) -> Option<String> {
+        let whole = || self.probes.iter().filter(|probe| probe.whole);
+        let held = || whole().filter(|probe| probe.failed.is_none());
+        let rate = held().map(|probe| probe.rate).max()?;
+        let (held, count) = (held().count(), whole().count());
+        Some(format!("{} tx/s confirmed, {held} of {count} whole runs held", thousands(rate)))
+    }
+
+    fn spread(&self) -> Option<String> {
+        let [low, high] = self.likely?.map(thousands);
+        Some(format!("the highest is likely {low} to {high}"))
     }
 }
 

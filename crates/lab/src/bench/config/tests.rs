@@ -27,6 +27,7 @@ pub(in crate::bench) fn config() -> BenchConfig {
             seed: 1,
         },
         mix: crate::load::MixPlan::default(),
+        settle_s: 0,
         reads: 0,
         trace: None,
         kills: Vec::new(),

@@ -38,6 +38,7 @@ fn config() -> BenchConfig {
             retry_after_ms: 2_000,
             seed: 1,
         },
+        settle_s: 0,
         mix: crate::load::MixPlan::default(),
         reads: 0,
         trace: None,

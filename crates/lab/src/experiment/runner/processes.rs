@@ -18,7 +18,9 @@ const OVERHEAD_S: (f64, f64) = (3.0, 0.3);
 /// Seconds to measure what the machine could do.
 const BOUNDS_S: f64 = 3.0;
 /// Probes of a search that begins near what it finds, and the seconds of load of one.
-const PROBES: (f64, f64) = (7.0, 5.0);
+const PROBES: (f64, f64) = (12.0, 10.0);
+/// Its runs of the whole length.
+const CONFIRMATIONS: f64 = 2.0;
 
 /// Runs committees of processes.
 #[derive(Clone, Debug)]
@@ -45,6 +47,7 @@ impl Processes {
             scheme: setup.scheme,
             members: None,
             load: load(setup),
+            settle_s: 0,
             mix: MixPlan { shape: setup.mix, ..MixPlan::default() },
             reads: 0,
             trace: None,
@@ -96,9 +99,10 @@ impl Runner for Processes {
         let (once, each) = OVERHEAD_S;
         let around_s = once + each * f64::from(setup.validators);
         let (probes, probe_s) = if setup.find_max { PROBES } else { (0.0, 0.0) };
+        let runs = if setup.find_max { CONFIRMATIONS } else { 1.0 };
         let bounds_s = if setup.bounds { BOUNDS_S } else { 0.0 };
         let run_s = setup.load_span().as_secs_f64() + around_s;
-        bounds_s + probes * (probe_s + around_s) + run_s
+        bounds_s + probes * (probe_s + around_s) + runs * run_s
     }
 
     fn run(&self, setup: &Setup, interrupted: &AtomicBool) -> Result<Measured, RunError> {

@@ -34,6 +34,29 @@ fn a_load_is_settled_when_all_was_offered_and_answered() {
 }
 
 #[test]
+fn a_warmup_ends_early_at_a_whole_second_that_is_to_come() {
+    let start = Instant::now().checked_sub(Duration::from_millis(1_300)).expect("some uptime");
+    let [warmup, window] = [10, 3].map(Duration::from_secs);
+    let mut recorder = Recorder::new(Schedule { start, warmup, window });
+    recorder.offer([0, 1_299_000].into_iter());
+    let schedule = recorder.end_warmup();
+    let second = schedule.warmup.as_secs();
+    assert!((2..10).contains(&second), "{schedule:?}");
+    assert_eq!(schedule.warmup, Duration::from_secs(second));
+    assert_eq!(recorder.end(), (second + 3) * 1_000_000);
+    let [first, last] = [second * 1_000_000, recorder.end() - 1];
+    recorder.offer([first, last].into_iter());
+    for mark in [0, 1_299_000, first, last] {
+        let at = schedule.due(mark) + Duration::from_micros(500);
+        recorder.record(mark, OperationResult::Done { at, refused: false });
+    }
+    assert_eq!((recorder.counted.done, recorder.warmup.done), (2, 2));
+    assert_eq!(recorder.latency().max, 0.5);
+    assert!(recorder.goodput_tps() > 0.0);
+    assert_eq!(recorder.end_warmup().warmup, schedule.warmup, "once it is over it stays so");
+}
+
+#[test]
 fn latency_runs_from_the_scheduled_time() {
     let schedule = schedule();
     let mut recorder = Recorder::new(schedule);
