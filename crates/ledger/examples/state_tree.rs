@@ -5,13 +5,13 @@
 //!     [most keys [directory [bytes of a value [MiB of pages]]]]
 //! ```
 //!
-//! Keys of 32 bytes; values of 100 and 256 MiB of the store's pages in memory unless told otherwise;
-//! updates of random present keys, 1,000 a block. `direct` is the service on a transaction of a
-//! memory store; `memory` and `disk` are whole blocks through the executor, sessions and commits
-//! included. Runs up to a million keys unless told otherwise; the disk is left out above a million.
-//! Times are of the processor, as Linux counts them for the process, with all of its threads: what
-//! else the machine does matters less. Waiting for a disk is not among them. Bytes are those that
-//! went to the disk.
+//! Keys of 32 bytes; values of 100 and 256 MiB of the store's pages in memory unless told
+//! otherwise; updates of random present keys, 1,000 a block. `direct` is the service on a
+//! transaction of a memory store; `memory` and `disk` are whole blocks through the executor,
+//! sessions and commits included. Runs up to a million keys unless told otherwise; the disk is left
+//! out above a million. Times are of the processor, as Linux counts them for the process, with all
+//! of its threads: what else the machine does matters less. Waiting for a disk is not among them.
+//! Bytes are those that went to the disk.
 
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret, hash};
@@ -198,7 +198,7 @@ fn execute(store: &mut MemoryStore, kv: &mut Kv, operations: &[Bytes]) -> Fallib
     Ok(())
 }
 
-/// A block of requests of several clients, from this one on. It is the next of each, of this number.
+/// A block of requests of several clients, from this one on: the next of each, of this number.
 fn block(height: u64, first_client: u8, sequence: u64, operations: &[Bytes]) -> Block {
     let request = |(client, operations): (u8, &[Bytes])| {
         let secret = IdentitySecret::from_seed([client; 32]);
