@@ -1,21 +1,23 @@
 //! Costs of the key-value service's tree: updates, proofs, memory, opening.
 //!
 //! ```text
-//! cargo run --release -p quorate-ledger --example state_tree -- [most keys [directory]]
+//! cargo run --release -p quorate-ledger --example state_tree -- \
+//!     [most keys [directory [bytes of a value [MiB of pages]]]]
 //! ```
 //!
-//! Keys of 32 bytes, values of 100; updates of random present keys, 64 operations a block. `direct`
-//! is the service on a transaction of a memory store; `memory` and `disk` are whole blocks through
-//! the executor, sessions and commits included. Runs up to a million keys unless told otherwise;
-//! the disk is left out above a million. Times are of the processor, as Linux counts them for the
-//! process, with all of its threads: what else the machine does matters less. Waiting for a disk is
-//! not among them. Bytes are those that went to the disk.
+//! Keys of 32 bytes; values of 100 and 256 MiB of the store's pages in memory unless told
+//! otherwise; updates of random present keys, 1,000 a block. `direct` is the service on a
+//! transaction of a memory store; `memory` and `disk` are whole blocks through the executor,
+//! sessions and commits included. Runs up to a million keys unless told otherwise; the disk is left
+//! out above a million. Times are of the processor, as Linux counts them for the process, with all
+//! of its threads: what else the machine does matters less. Waiting for a disk is not among them.
+//! Bytes are those that went to the disk.
 
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret, hash};
 use quorate_ledger::Kv;
 use quorate_ledger::kv::{Operation, Query, Scan, Step, verify_answer};
-use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Store};
+use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Room, Store};
 use quorate_types::machine::Block;
 use quorate_types::service::{self, BlockContext, Proven, Service};
 use quorate_types::{Body, ClientId, Height, NetworkId, Payload, ReplicaId, Request};
@@ -38,23 +40,36 @@ fn main() -> Fallible<()> {
     let mut arguments = std::env::args().skip(1);
     let most = arguments.next().map_or(Ok(1_000_000), |most| most.parse())?;
     let base = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
+    let value_bytes = arguments.next().map_or(Ok(100), |bytes| bytes.parse())?;
+    let default = || Ok(DiskStore::CACHE_BYTES);
+    let cache_bytes =
+        arguments.next().map_or_else(default, |mib| mib.parse().map(|mib: u64| mib << 20))?;
     for keys in [10_000, 100_000, 1_000_000, 10_000_000].into_iter().filter(|keys| *keys <= most) {
         println!("{keys} keys");
-        direct(keys)?;
-        through_executor("memory", Box::new(MemoryStore::new()), keys)?;
+        let load = Load { keys, value_bytes };
+        direct(load)?;
+        through_executor("memory", Box::new(MemoryStore::new()), load)?;
         if keys <= DISK_KEYS_MAX {
-            on_disk(&base, keys)?;
+            on_disk(&base, load, cache_bytes)?;
         }
     }
     Ok(())
 }
 
-fn direct(keys: u64) -> Fallible<()> {
+/// Keys that there are, and what is put under them.
+#[derive(Clone, Copy)]
+struct Load {
+    keys: u64,
+    value_bytes: usize,
+}
+
+fn direct(load: Load) -> Fallible<()> {
+    let keys = load.keys;
     let mut store = MemoryStore::new();
     let mut kv = Kv::default();
-    fill(keys, |operations| execute(&mut store, &mut kv, operations))?;
+    load.fill(|operations| execute(&mut store, &mut kv, operations))?;
 
-    let blocks: Vec<Vec<Bytes>> = (1..=BLOCKS).map(|height| updates(height, keys)).collect();
+    let blocks: Vec<Vec<Bytes>> = (0..BLOCKS).map(|block| load.updates(block)).collect();
     let start = processor_ns()?;
     for operations in &blocks {
         execute(&mut store, &mut kv, operations)?;
@@ -100,38 +115,36 @@ fn prove(
     Ok(())
 }
 
-fn on_disk(base: &Path, keys: u64) -> Fallible<()> {
+fn on_disk(base: &Path, load: Load, cache_bytes: u64) -> Fallible<()> {
     let path = base.join(format!("quorate-state-tree-{}", std::process::id()));
-    let result =
-        through_executor("disk", Box::new(DiskStore::open(&path, &Owner::nobody())?), keys)
-            .and_then(|()| open_from_disk(&path));
+    let open = || DiskStore::open_within(&path, &Owner::nobody(), Room::unwatched(), cache_bytes);
+    let result = through_executor("disk", Box::new(open()?), load)
+        .and_then(|()| open_from_disk(Box::new(open()?)));
     std::fs::remove_file(&path)?;
     result
 }
 
-fn open_from_disk(path: &Path) -> Fallible<()> {
-    let store = Box::new(DiskStore::open(path, &Owner::nobody())?);
+fn open_from_disk(store: Box<dyn Store>) -> Fallible<()> {
     let start = processor_ns()?;
     Executor::open(store, Box::new(Kv::default()), ExecutorConfig::default())?;
     report("disk: open", "s", micros_since(start)? / 1e6);
     Ok(())
 }
 
-fn through_executor(name: &str, store: Box<dyn Store>, keys: u64) -> Fallible<()> {
+fn through_executor(name: &str, store: Box<dyn Store>, load: Load) -> Fallible<()> {
     let (mut executor, _) =
         Executor::open(store, Box::new(Kv::default()), ExecutorConfig::default())?;
     let mut height = 0;
-    fill(keys, |operations| {
+    load.fill(|operations| {
         height += 1;
-        executor.execute(&block(height, operations)).map(drop).map_err(Into::into)
+        execute_block(&mut executor, &block(height, 0, height - 1, operations), operations.len())
     })?;
     executor.make_durable()?;
-    let blocks: Vec<Block> = (height + 1..=height + BLOCKS)
-        .map(|height| block(height, &updates(height, keys)))
-        .collect();
+    let block = |number| block(height + 1 + number, 1, number, &load.updates(number));
+    let blocks: Vec<Block> = (0..BLOCKS).map(block).collect();
     let (start, written) = (processor_ns()?, bytes_written()?);
     for block in &blocks {
-        executor.execute(block)?;
+        execute_block(&mut executor, block, BATCH as usize)?;
     }
     executor.make_durable()?;
     let updates = (BLOCKS * BATCH) as f64;
@@ -140,15 +153,38 @@ fn through_executor(name: &str, store: Box<dyn Store>, keys: u64) -> Fallible<()
     Ok(())
 }
 
-/// Puts all keys, as many at a time as a request carries.
-fn fill(keys: u64, mut put: impl FnMut(&[Bytes]) -> Fallible<()>) -> Fallible<()> {
-    const CHUNK: u64 = 800;
-    (0..keys.div_ceil(CHUNK)).try_for_each(|chunk| {
-        let numbers = chunk * CHUNK..keys.min((chunk + 1) * CHUNK);
-        let steps: Vec<Step> = numbers.map(|n| Step::put(key(n), value(n))).collect();
-        let operations = steps.chunks(100).map(|steps| Operation::batch(steps.to_vec()).encode());
-        put(&operations.collect::<Vec<_>>())
-    })
+/// Executes the next height, of which so many operations take effect.
+fn execute_block(executor: &mut Executor, block: &Block, operations: usize) -> Fallible<()> {
+    let executed = executor.execute(block)?;
+    assert_eq!(executed.operations, operations as u64, "every request is its client's next");
+    Ok(())
+}
+
+impl Load {
+    /// Puts all keys, as many at a time as a request carries.
+    fn fill(self, mut put: impl FnMut(&[Bytes]) -> Fallible<()>) -> Fallible<()> {
+        const CHUNK: u64 = 800;
+        (0..self.keys.div_ceil(CHUNK)).try_for_each(|chunk| {
+            let numbers = chunk * CHUNK..self.keys.min((chunk + 1) * CHUNK);
+            let steps: Vec<Step> = numbers.map(|n| Step::put(key(n), self.value(n))).collect();
+            let operations =
+                steps.chunks(100).map(|steps| Operation::batch(steps.to_vec()).encode());
+            put(&operations.collect::<Vec<_>>())
+        })
+    }
+
+    /// Values of present keys, to be replaced in one block.
+    fn updates(self, block: u64) -> Vec<Bytes> {
+        let numbers = block * BATCH..(block + 1) * BATCH;
+        let put = |n| Operation::put(key(random(n, self.keys)), self.value(n + self.keys));
+        numbers.map(|n| put(n).encode()).collect()
+    }
+
+    fn value(self, n: u64) -> Bytes {
+        let mut value = vec![7; self.value_bytes];
+        value[..8].copy_from_slice(&n.to_le_bytes());
+        value.into()
+    }
 }
 
 fn execute(store: &mut MemoryStore, kv: &mut Kv, operations: &[Bytes]) -> Fallible<()> {
@@ -162,18 +198,15 @@ fn execute(store: &mut MemoryStore, kv: &mut Kv, operations: &[Bytes]) -> Fallib
     Ok(())
 }
 
-fn updates(height: u64, keys: u64) -> Vec<Bytes> {
-    let numbers = height * BATCH..(height + 1) * BATCH;
-    numbers.map(|n| Operation::put(key(random(n, keys)), value(n + keys)).encode()).collect()
-}
-
-fn block(height: u64, operations: &[Bytes]) -> Block {
+/// A block of requests of several clients, from this one on: the next of each, of this number.
+fn block(height: u64, first_client: u8, sequence: u64, operations: &[Bytes]) -> Block {
     let request = |(client, operations): (u8, &[Bytes])| {
         let secret = IdentitySecret::from_seed([client; 32]);
-        let signed = Request::sign(&secret, NetworkId::default(), height - 1, operations);
+        let signed = Request::sign(&secret, NetworkId::default(), sequence, operations);
         signed.expect("within limits")
     };
-    let requests: Vec<Request> = (1..).zip(operations.chunks(REQUEST)).map(request).collect();
+    let chunks = operations.chunks(REQUEST);
+    let requests: Vec<Request> = (first_client..).zip(chunks).map(request).collect();
     let body = Arc::new(Body::seal(ReplicaId(0), height, &requests));
     let payload = Payload::new(Height(height), height, vec![body.reference]);
     Block { payload, bodies: vec![body], decided: Bytes::from(vec![7; 500]) }
@@ -181,12 +214,6 @@ fn block(height: u64, operations: &[Bytes]) -> Block {
 
 fn key(n: u64) -> Bytes {
     Bytes::copy_from_slice(&hash(&n.to_le_bytes()).0)
-}
-
-fn value(n: u64) -> Bytes {
-    let mut value = vec![7; 100];
-    value[..8].copy_from_slice(&n.to_le_bytes());
-    value.into()
 }
 
 /// A number below `below`, by a draw's number.

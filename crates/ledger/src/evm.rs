@@ -153,6 +153,10 @@ impl Service for Evm {
         Some(Arc::clone(&self.reader) as Arc<dyn Reader>)
     }
 
+    fn limit_cache(&mut self, bytes: u64) {
+        self.tree.limit_leaves(bytes);
+    }
+
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
         self.tree = self.tree.reopened(state)?;
         self.newest = history::meta(state)?;

@@ -106,6 +106,10 @@ impl Service for Kv {
         Self::VERSIONS
     }
 
+    fn limit_cache(&mut self, bytes: u64) {
+        self.tree.limit_leaves(bytes);
+    }
+
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
         self.tree = self.tree.reopened(state)?;
         Ok(())

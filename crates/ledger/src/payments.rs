@@ -147,6 +147,10 @@ impl Service for ReleaseService {
         Self::VERSIONS
     }
 
+    fn limit_cache(&mut self, bytes: u64) {
+        self.tree.limit_leaves(bytes);
+    }
+
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
         self.tree = self.tree.reopened(state)?;
         self.epochs.read(state)

@@ -10,7 +10,7 @@ use crate::ClientPolicy;
 use crate::http_tls::HttpTlsFiles;
 use quorate_crypto::{IdentityKey, KeyCache};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol, UnknownSetting};
-use quorate_storage::{Durability, ExecutorConfig, LogConfig, RoomConfig};
+use quorate_storage::{DiskStore, Durability, ExecutorConfig, LogConfig, RoomConfig};
 use quorate_types::{AgreedSettings, Body, ClientId, Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
@@ -102,6 +102,10 @@ pub struct NodeConfig {
     /// Beyond it, heights that are executed durably and covered by a snapshot are deleted.
     #[serde(default = "default_retention")]
     pub retention_bytes: u64,
+    /// Bytes of memory for what was read of the state, at least 1 MiB: half for pages of its file,
+    /// half for hashes of the leaves of its tree.
+    #[serde(default = "default_state_cache")]
+    pub state_cache_bytes: u64,
     /// Bytes of a file that is written ahead and deleted when the disk is full, so that what was
     /// promised can be finished; 0: none. Absent: a 64th of the file system, at most 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,6 +193,10 @@ fn default_http() -> String {
 
 fn default_retention() -> u64 {
     LogConfig::default().retention_bytes
+}
+
+fn default_state_cache() -> u64 {
+    2 * DiskStore::CACHE_BYTES
 }
 
 fn default_service() -> String {
@@ -400,6 +408,7 @@ impl NodeConfig {
             http_requests_per_second: 0,
             durability: Durability::default(),
             retention_bytes: default_retention(),
+            state_cache_bytes: default_state_cache(),
             disk_reserve_bytes: None,
             comparison: false,
             service: default_service(),
@@ -510,6 +519,12 @@ impl NodeConfig {
             self.retention_bytes >= LogConfig::RETENTION_BYTES_MIN,
             "retention_bytes",
             &self.retention_bytes,
+            "it must be at least 1048576",
+        )?;
+        check(
+            self.state_cache_bytes >= 1 << 20,
+            "state_cache_bytes",
+            &self.state_cache_bytes,
             "it must be at least 1048576",
         )?;
         self.check_agreed(check)?;

@@ -193,6 +193,11 @@ pub trait Service: Send {
     /// left is what it was.
     fn execute_by(&mut self, _version: u64) {}
 
+    /// It may keep so many bytes of its state in memory to spare itself reading them again, beside
+    /// what it cannot do without. Told before it opens a state; a service goes by a default of its
+    /// own otherwise.
+    fn limit_cache(&mut self, _bytes: u64) {}
+
     /// Fills a state that nothing was ever executed on. The same on every replica.
     ///
     /// # Errors

@@ -84,6 +84,11 @@ impl Tree {
         Self { arena: Arena::new(leaves_bytes_max), top: None, count: 0 }
     }
 
+    /// Keeps so many bytes of leaves at most from now on.
+    pub(crate) fn limit_leaves(&mut self, bytes: u64) {
+        self.arena.limit_leaves(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+
     /// The tree over what is in the state, read in one scan. It keeps as many leaves as this one.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ fn note_loss(config: &NodeConfig, marker: &Marker, network: NetworkId) -> Result
 impl Stores {
     pub(super) fn open(
         config: &NodeConfig,
-        service: Box<dyn Service>,
+        mut service: Box<dyn Service>,
         owner: &Owner,
     ) -> Result<Self, NodeError> {
         let network = owner.network;
@@ -68,7 +68,9 @@ impl Stores {
         let snapshots = RealDisk::open(&config.data_dir.join("snapshots"))?;
         let snapshots = Snapshots::open(Box::new(snapshots), owner)?;
         let state = config.data_dir.join("state");
-        let store = DiskStore::open_within(&state, owner, room.clone())?;
+        let cache_bytes = config.state_cache_bytes / 2;
+        let store = DiskStore::open_within(&state, owner, room.clone(), cache_bytes)?;
+        service.limit_cache(cache_bytes);
         let (executor, executed) =
             Executor::open(Box::new(store), service, config.executor_config())?;
         let mut safeguards = Safeguards::default();

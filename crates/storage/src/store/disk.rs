@@ -29,9 +29,6 @@ const OWNER: TableDefinition<'static, (), &[u8]> = TableDefinition::new("owner")
 /// Format of the file, written with the owner. The first had neither.
 const FORMAT: u32 = 3;
 
-/// Pages that redb keeps in memory.
-const CACHE_BYTES: usize = 64 * 1024 * 1024;
-
 /// A store in one file, locked against other processes.
 ///
 /// A transaction gathers its changes in memory, in key order. Commits that need not be durable stay
@@ -49,6 +46,9 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
+    /// Most bytes of pages that are kept in memory unless told otherwise.
+    pub const CACHE_BYTES: u64 = 256 * 1024 * 1024;
+
     /// Opens the store in the file `path`, or makes one. One that an earlier version made does not
     /// say whose it is, and becomes `owner`'s.
     ///
@@ -56,25 +56,33 @@ impl DiskStore {
     /// [`StorageError::InUse`] when another process holds it; [`StorageError::Foreign`] when it is
     /// not `owner`'s; [`StorageError::Io`] when it cannot be opened.
     pub fn open(path: &Path, owner: &Owner) -> Result<Self, StorageError> {
-        Self::open_within(path, owner, Room::unwatched())
+        Self::open_within(path, owner, Room::unwatched(), Self::CACHE_BYTES)
     }
 
-    /// As [`DiskStore::open`]; what is written later waits for `room`.
+    /// As [`DiskStore::open`]; what is written later waits for `room`, and pages of the file that
+    /// were read or written take `cache_bytes` of memory at most.
     ///
     /// # Errors
     /// As [`DiskStore::open`].
-    pub fn open_within(path: &Path, owner: &Owner, room: Room) -> Result<Self, StorageError> {
+    pub fn open_within(
+        path: &Path,
+        owner: &Owner,
+        room: Room,
+        cache_bytes: u64,
+    ) -> Result<Self, StorageError> {
         let shown = path.display().to_string();
-        Self::open_file(&shown, || RoomyFile::open(path, room), owner)
+        Self::open_file(&shown, || RoomyFile::open(path, room), owner, cache_bytes)
     }
 
     fn open_file<B: StorageBackend>(
         shown: &str,
         file: impl FnOnce() -> Result<B, DatabaseError>,
         owner: &Owner,
+        cache_bytes: u64,
     ) -> Result<Self, StorageError> {
+        let cache_bytes = usize::try_from(cache_bytes).unwrap_or(usize::MAX);
         let opened = guarded(|| {
-            Ok(Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(file()?)?)
+            Ok(Database::builder().set_cache_size(cache_bytes).create_with_backend(file()?)?)
         });
         let database = opened.map_err(|error| match error {
             redb::Error::DatabaseAlreadyOpen => StorageError::InUse { directory: shown.to_owned() },

@@ -152,6 +152,18 @@ impl Arena {
         self.leaves_bytes_max
     }
 
+    /// All leaves that are kept take so many bytes at most from now on.
+    pub(super) fn limit_leaves(&mut self, bytes_max: usize) {
+        self.leaves_bytes_max = bytes_max;
+        for node in &mut self.nodes {
+            if let Node::Bucket(bucket) = node
+                && self.leaves_bytes > bytes_max
+            {
+                self.leaves_bytes -= mem::take(&mut bucket.leaves).heap_bytes();
+            }
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn nodes(&self) -> &Vec<Node> {
         &self.nodes

@@ -428,6 +428,22 @@ fn leaves_that_are_of_no_use_are_given_up() {
     assert!(followed.count() >= 380, "those in use are there, but for a bucket at their end");
 }
 
+/// A budget that is smaller holds for what is kept already, and for trees that are opened later.
+#[test]
+fn leaves_are_given_up_when_their_budget_shrinks() {
+    let mut kept = Kept::default();
+    kept.change(&all_put(&many()));
+    let root = kept.tree.root();
+    kept.tree.limit_leaves(10_000);
+    let opened = kept.opened();
+    for tree in [&kept.tree, &opened] {
+        let (buckets, leaves) = leaves_of(tree, &kept.model);
+        assert!(tree.arena.leaves_bytes() <= 10_000);
+        assert!(!leaves.is_empty() && leaves.len() < buckets);
+        assert_eq!(tree.root(), root);
+    }
+}
+
 /// Formats are for ever.
 #[test]
 fn the_root_of_a_few_keys_is_this() {

@@ -182,6 +182,15 @@ const NODE: &[Field] = &[
          durably and covered by the older of the last two snapshots is deleted beyond it. A \
          validator that was away for longer than everybody's log fetches a snapshot.",
     ),
+    number(
+        "state_cache_bytes",
+        "bytes",
+        (1 << 20, NO_BOUND),
+        "Most memory for what was read of the state, so that it is not read again: half for pages of \
+         its file, half for hashes of its tree's leaves, 34 bytes a key. It is taken as it is used: a \
+         small state takes little, whatever this says. Validators on one machine share its memory, \
+         and the kernel keeps pages too.",
+    ),
     field(
         "disk_reserve_bytes",
         Kind::Number { unit: "bytes", min: 0, max: NO_BOUND, rule: "" },

@@ -78,7 +78,8 @@ impl Step {
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open(file: RecordedFile) -> DiskStore {
-    DiskStore::open_file("a tape", || Ok(file), &Owner::nobody()).expect("opened")
+    DiskStore::open_file("a tape", || Ok(file), &Owner::nobody(), DiskStore::CACHE_BYTES)
+        .expect("opened")
 }
 
 /// Some keys change, some go, most stay.
