@@ -10,7 +10,8 @@ pub const KEY_BYTES_MAX: usize = 1024;
 /// No two keys agree so far: positions are below this.
 pub(crate) const POSITIONS: u16 = BITS_A_BYTE * KEY_BYTES_MAX as u16;
 
-const BITS_A_BYTE: u16 = 9;
+/// Bits that a byte of a key gives.
+pub(crate) const BITS_A_BYTE: u16 = 9;
 
 /// The bit of `key` at a position, from 0.
 pub(crate) fn bit(key: &[u8], position: u16) -> bool {

@@ -1,11 +1,12 @@
 //! The nodes in memory, and how many leaves are kept beside them.
 
-use super::leaves::Leaves;
+use super::leaves::{HashedLeaf, Head, Leaves};
 use super::{BUCKET_KEYS_MAX, Change};
 use crate::map::bits::{Prefix, bit};
 use crate::map::hashes;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
+use std::borrow::Cow;
 use std::mem;
 
 pub(super) type NodeId = u32;
@@ -62,10 +63,19 @@ impl Bucket {
         self.count == 1 || !self.leaves.is_empty()
     }
 
+    /// The leaves of one that has them, the lone one among them.
+    fn all_leaves(&self) -> Cow<'_, [HashedLeaf]> {
+        if self.count > 1 {
+            return Cow::Borrowed(&self.leaves.0);
+        }
+        let head = Head::of(self.prefix.lowest());
+        Cow::Owned(vec![HashedLeaf { head, hash: self.hash, split: 0 }])
+    }
+
     /// Two that differ at `bit`, as one.
     fn join(bit: u16, left: Self, right: &Self) -> Self {
         let leaves = if left.has_leaves() && right.has_leaves() {
-            Leaves::join(bit, (&left.leaves, left.hash), (&right.leaves, right.hash))
+            Leaves::join(bit, &left.all_leaves(), &right.all_leaves())
         } else {
             Leaves::default()
         };
@@ -78,21 +88,32 @@ impl Bucket {
         }
     }
 
-    /// Follows values that were replaced, all in this bucket, by its leaves alone. Returns `false`
-    /// if it has to be read again: its leaves are not kept, or not all of these keys were there and
-    /// are still, as far as is known.
-    pub(super) fn replace(&mut self, changes: &[Change<'_>]) -> bool {
-        let follows = changes.iter().all(|change| self.replace_one(change));
-        if follows && self.count > 1 {
+    /// Follows values that were replaced and keys that are new, all in this bucket, by its leaves
+    /// alone. Returns `false` if it has to be read again: its leaves are not kept or do not tell, or
+    /// its keys are too many or fewer.
+    fn follow(&mut self, changes: &[Change<'_>]) -> bool {
+        let before = self.count;
+        let follows = changes.iter().all(|change| self.replace(change) || self.insert(change));
+        if !follows {
+            self.count = before;
+        } else if self.count > 1 {
             self.hash = self.leaves.top();
         }
         self.is_recent = follows;
         follows
     }
 
+    fn insert(&mut self, change: &Change<'_>) -> bool {
+        let Change { key, now: Some(now), .. } = change else { return false };
+        let is_new =
+            self.count < BUCKET_KEYS_MAX && self.leaves.insert(key, hashes::leaf(key, now));
+        self.count += u8::from(is_new);
+        is_new
+    }
+
     /// The leaf that a key leads to is the key's own only if it is the one with the value that the
     /// key is said to have had (★): a wrong word leads to a bucket that is read again.
-    fn replace_one(&mut self, change: &Change<'_>) -> bool {
+    fn replace(&mut self, change: &Change<'_>) -> bool {
         let Change { key, before: Some(before), now: Some(now) } = change else { return false };
         let leaf = if self.count == 1 { Some(&mut self.hash) } else { self.leaves.reach(key) };
         let Some(leaf) = leaf else { return false };
@@ -248,6 +269,17 @@ impl Arena {
     pub(super) fn take(&mut self, id: NodeId) -> Node {
         self.vacant.push(id);
         self.put(id, Node::Vacant)
+    }
+
+    /// Has a bucket follow changes without the state, as [`Bucket::follow`] says. Returns the number
+    /// of keys that are new; `None` if it has to be read again.
+    pub(super) fn follow(&mut self, id: NodeId, changes: &[Change<'_>]) -> Option<u64> {
+        let mut node = self.put(id, Node::Vacant);
+        let Node::Bucket(bucket) = &mut node else { unreachable!("a bucket was reached") };
+        let before = bucket.count;
+        let new = bucket.follow(changes).then(|| u64::from(bucket.count - before));
+        self.put(id, node);
+        new
     }
 
     /// A bucket lost all its keys.

@@ -1,5 +1,5 @@
 use super::arena::Bucket;
-use super::leaves::{HashedLeaf, Leaves};
+use super::leaves::{HashedLeaf, Head, Leaves};
 use super::*;
 use crate::map::proof::{verify_get, verify_range};
 use proptest::prelude::*;
@@ -86,6 +86,7 @@ fn leaves_of(tree: &Tree, model: &Model) -> (usize, Vec<usize>) {
         let expected: Box<[HashedLeaf]> = (0..)
             .zip(of_model)
             .map(|(at, (key, value))| HashedLeaf {
+                head: Head::of(key),
                 hash: expected_leaf(key, value),
                 split: split(at),
             })
@@ -154,8 +155,11 @@ impl Kept {
     }
 }
 
+/// Short ones, and some that differ about where their heads end.
 fn keys() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(prop::sample::select(vec![0, 1, b'a', 0x80, 0xff]), 1..5)
+    let end = prop::collection::vec(prop::sample::select(vec![0, 1, b'a', 0x80, 0xff]), 1..5);
+    let common = prop::sample::select(vec![0, 0, 0, 14, 16]);
+    (common, end).prop_map(|(common, end)| [vec![b'a'; common], end].concat())
 }
 
 type Changes = BTreeMap<Vec<u8>, (Option<Vec<u8>>, Word)>;
@@ -306,7 +310,7 @@ fn memory_is_that_of_nodes_and_of_the_prefixes_and_leaves_beside_them() {
     let Tree { arena, .. } = &kept.tree;
     let places = arena.nodes().capacity() * size_of::<Node>();
     let free = arena.vacant().capacity() * size_of::<NodeId>();
-    assert_eq!(arena.leaves_bytes(), 17 * 34, "of all but the lone key");
+    assert_eq!(arena.leaves_bytes(), 17 * 52, "of all but the lone key");
     let prefixes = kept.tree.memory_bytes() - places - free - arena.leaves_bytes();
     assert!((1_000..1_100).contains(&prefixes), "{prefixes}: of the lone key, and of a few bytes");
     assert!(free > 0 && places > free);
@@ -390,6 +394,49 @@ fn values_that_are_replaced_are_followed_without_reading_the_state() {
             }
         }
     }
+}
+
+/// Keys that are new to buckets with room for them, one after the other.
+#[test]
+fn keys_that_are_new_are_followed_without_reading_the_state() {
+    let mut kept = Kept::default();
+    kept.change(&all_put(&many()));
+    let mut followed = 0;
+    for number in 0..500_u16 {
+        let key = hash_keyed(&[1; 32], &number.to_le_bytes()).0.to_vec();
+        let now = Some(hashes::value(&[7]));
+        let has_followed = kept.tree.update(&Unread, &[Change { key: &key, before: None, now }]);
+        if has_followed.is_ok() {
+            kept.model.insert(key, vec![7]);
+            followed += 1;
+        } else {
+            // Its bucket was full; the tree is of no use any more.
+            let mut state = kept.store.begin().unwrap();
+            for (key, value) in &kept.model {
+                entries::set(&mut *state, key, Some(&entries::encode(value))).unwrap();
+            }
+            kept.tree = kept.tree.reopened(&*state).unwrap();
+            state.commit(true).unwrap();
+        }
+    }
+    assert!(followed > 250, "{followed} of 500: most buckets have room for some more");
+    assert_eq!(kept.tree.root(), expected_root(&kept.model));
+    leaves_of(&kept.tree, &kept.model);
+}
+
+/// ★ Two keys, and a third whose neighbour goes on behind its head.
+fn a_key_is_not_taken_to_end_with_its_head() {
+    let mut kept = Kept::default();
+    let key = |end: &[u8]| [&[b'a'; 16], end].concat();
+    let put = |end| (key(end), Some(vec![1]));
+    kept.change(&[put(&[0x80]), put(&[0xff])].into());
+    kept.change(&[put(&[0x81])].into());
+    assert_eq!(kept.tree.root(), expected_root(&kept.model));
+}
+
+#[test]
+fn a_head_is_all_of_a_short_key_alone() {
+    assert_noticed(Mutant::KvHeadIsKey, a_key_is_not_taken_to_end_with_its_head);
 }
 
 /// ★ A key that is new, of which the tree is told that it had the value of its neighbour.
