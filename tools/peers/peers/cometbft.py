@@ -6,6 +6,7 @@ The load is that of its own `test/loadtime`; latencies are those of that tool's 
 import csv
 import io
 import json
+import re
 
 from . import building
 from .building import FOLDER, Trouble
@@ -20,13 +21,13 @@ VERSION = "v0.40.0"
 MODULE = "github.com/cometbft/cometbft"
 BIN = FOLDER / NAME / "bin"
 # Against its defaults: no waiting after a commit, gossip and flushes at once, no bound by rate, no
-# index of transactions, a mempool that does not overflow in a second, and blocks when there is
-# something to put into them.
+# index of transactions, a mempool that does not overflow in a second, and a block as soon as there
+# is something to put into it, or each second.
 TUNED = {
     "CONSENSUS_TIMEOUT_COMMIT": "0s",
     "CONSENSUS_SKIP_TIMEOUT_COMMIT": "true",
     "CONSENSUS_PEER_GOSSIP_SLEEP_DURATION": "2ms",
-    "CONSENSUS_CREATE_EMPTY_BLOCKS": "false",
+    "CONSENSUS_CREATE_EMPTY_BLOCKS_INTERVAL": "1s",
     "P2P_FLUSH_THROTTLE_TIMEOUT": "1ms",
     "P2P_SEND_RATE": "512000000",
     "P2P_RECV_RATE": "512000000",
@@ -54,17 +55,22 @@ def run(load, scene):
         raise Trouble("--rate: one for each node at least")
     doors = start(load.nodes, scene)
     endpoints = ",".join(f"ws://127.0.0.1:{port}/websocket" for port in doors)
-    options = ["-c", 1, "-T", load.seconds, "-r", share, "-s", load.bytes]
+    options = ["-c", 1, "-T", load.seconds + 1, "-r", share, "-s", load.bytes]
     cores = scene.cores()
     send = ["--broadcast-tx-method", "sync", "--endpoints", endpoints]
+    send += ["--stats-output", "sent.csv"]
     scene.run("load", BIN / "load", *options, *send, seconds=load.seconds + 60)
     scene.wait("mempools to empty", lambda: not any(map(waiting, doors)), 2 * load.seconds + 60)
     used = cores()
     heights = [height(port) for port in doors]
+    # The report leaves out the last two blocks, which are empty then.
+    end = max(heights) + 2
+    scene.wait("two more blocks", lambda: height(doors[0]) > end)
     scene.stop()
     data = scene.folder / "node0" / "data"
     scene.run("report", BIN / "report", "--data-dir", data, "--csv", "report.csv", seconds=120)
-    figures = parse((scene.folder / "report.csv").read_text())
+    files = [(scene.folder / name).read_text() for name in ("sent.csv", "report.csv")]
+    figures = parse(*files, share * load.nodes)
     behind = {"slowest_share": round(min(heights) / max(heights), 3)}
     return {"rate_offered": share * load.nodes, **figures, "cores_nodes": used, **behind}
 
@@ -107,14 +113,19 @@ def waiting(port):
     return int(json.loads(count)["result"]["n_txs"]) if count else 1
 
 
-def parse(text):
-    """Figures of its report in CSV: a row for each transaction in a block, with the time of the
-    next block, when it was committed, and how long after its sending that was."""
-    rows = list(csv.DictReader(io.StringIO(text)))
-    if not rows:
+def parse(stats, report, rate):
+    """Figures of its statistics and of its report in CSV, which has a row for each transaction in a
+    block: the time of the next block, when it was committed, and how long after its making.
+
+    What is sent comes in bursts, a second's each, and the last one's second counts.
+    """
+    sent = re.search(r"^total_txs,(\d+)", stats, re.MULTILINE)
+    rows = list(csv.DictReader(io.StringIO(report)))
+    if not sent or not rows:
         raise Trouble("no transaction is in a block")
     committed = [int(row["block_time"]) / 1e9 for row in rows]
     took = [int(row["duration_ns"]) / 1e9 for row in rows]
-    seconds = max(committed) - min(end - span for end, span in zip(committed, took))
-    rate = {"rate_committed": round(len(rows) / seconds), "seconds": round(seconds, 1)}
-    return {**rate, **latencies(took)}
+    span = max(committed) - min(end - one for end, one in zip(committed, took))
+    seconds = max(span, int(sent.group(1)) / rate)
+    figures = {"rate_committed": round(len(rows) / seconds), "seconds": round(seconds, 1)}
+    return {**figures, **latencies(took), "lost": int(sent.group(1)) - len(rows)}

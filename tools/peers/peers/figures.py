@@ -4,7 +4,6 @@ import math
 from collections import namedtuple
 
 from . import machine
-from .building import version
 from .scene import Scene
 
 # Nodes, operations offered a second, seconds of load, bytes of an operation, and callers of etcd's
@@ -28,21 +27,18 @@ def latencies(seconds):
     }
 
 
-def measure(peer, load):
-    """Runs a peer under load: one result."""
-    at = version(peer.NAME)
+# What a result begins with, in the order in which it is read.
+ORDER = "peer version nodes bytes rate_offered rate_committed p50_ms p99_ms mean_ms seconds".split()
+
+
+def measure(system, version, load):
+    """Runs a system under load: one result. Figures may know the version better."""
     look = machine.Look()
-    with Scene(peer.NAME) as scene:
-        figures = peer.run(load, scene)
-    return result(peer.NAME, at, load, {**figures, **look.end()})
-
-
-def result(name, at, load, figures):
-    """One result, in the order in which it is read."""
-    order = ["rate_offered", "rate_committed", "p50_ms", "p99_ms", "mean_ms", "seconds"]
-    more = [name for name in figures if name not in order]
-    head = {"peer": name, "version": at, "nodes": load.nodes, "bytes": load.bytes}
-    return {**head, **{name: figures[name] for name in order + more}, "machine": machine.here()}
+    with Scene(system.NAME) as scene:
+        figures = system.run(load, scene)
+    said = {"peer": system.NAME, "version": version, "nodes": load.nodes, "bytes": load.bytes}
+    said = {**said, **figures, **look.end(), "machine": machine.here()}
+    return {name: said[name] for name in [*ORDER, *(more for more in said if more not in ORDER)]}
 
 
 def table(results):

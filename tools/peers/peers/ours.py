@@ -2,47 +2,50 @@
 
 import json
 import os
-import shlex
-import subprocess
+import shutil
 
-from . import machine
 from .building import ROOT, Trouble
-from .figures import result
 
 NAME = "quorate"
 
 
-def measure(peer, load):
-    """One result under the same load, of a committee that survives as many faults."""
-    program = os.environ.get("QUORATE", ROOT / "target" / "release" / "quorate")
-    # Whoever only survives crashes needs fewer nodes for a fault.
-    nodes = load.nodes if peer.LIARS else 3 * ((load.nodes - 1) // 2) + 1
-    here = load._replace(nodes=nodes)
-    argv = [program, "bench", "-n", here.nodes, "--rate", here.rate, "--duration", here.seconds]
-    argv += ["--tx-bytes", here.bytes, *peer.BESIDE, "--no-bounds", "--json", "--quiet"]
-    argv = [str(argument) for argument in argv]
-    look = machine.Look()
-    try:
-        ended = subprocess.run(argv, capture_output=True, text=True)
-    except OSError as error:
-        raise Trouble(f"{program}: {error.strerror}; cargo build --release, or set QUORATE")
-    if ended.returncode:
-        raise Trouble(f"`{shlex.join(argv)}` failed:\n{ended.stderr.strip()}")
-    return parse(ended.stdout, here, look.end())
+def program():
+    """The binary: a release build, or what the user names."""
+    path = os.environ.get("QUORATE", str(ROOT / "target" / "release" / "quorate"))
+    if not shutil.which(path):
+        raise Trouble(f"{path} is no program: cargo build --release, or set QUORATE")
+    return os.path.abspath(shutil.which(path))
 
 
-def parse(text, load, seen):
-    """The result in the peers' terms."""
+class Beside:
+    """Quorate beside a peer, as a peer itself: a committee that survives as many faults."""
+
+    NAME = NAME
+
+    def __init__(self, peer):
+        self.peer = peer
+
+    def run(self, load, scene):
+        """A committee and its load, which are one command."""
+        # Whoever only survives crashes needs fewer nodes for a fault.
+        nodes = load.nodes if self.peer.LIARS else 3 * ((load.nodes - 1) // 2) + 1
+        argv = ["bench", "-n", nodes, "--rate", load.rate, "--duration", load.seconds]
+        argv += ["--tx-bytes", load.bytes, *self.peer.BESIDE]
+        argv += ["--no-bounds", "--quiet", "--report", "result.json"]
+        scene.run("bench", program(), *argv, seconds=5 * load.seconds + 120)
+        return parse((scene.folder / "result.json").read_text())
+
+
+def parse(text):
+    """Its result in the peers' terms."""
     said = json.loads(text)
-    at = said["config"]["machine"]
-    cpu = said["cpu_seconds"]
-    figures = {
+    config, cpu, took = said["config"], said["cpu_seconds"], said["latency_ms"]
+    return {
+        "version": f"{config['machine']['version']} ({config['machine']['commit']})",
+        "nodes": config["validators"],
         "rate_offered": round(said["offered_tps"]),
         "rate_committed": round(said["committed_tps"]),
-        "seconds": load.seconds,
-        **{f"{name}_ms": round(said["latency_ms"][name], 1) for name in ("p50", "p99", "mean")},
-        "cores_nodes": None if cpu is None else round(cpu / load.seconds, 2),
-        **seen,
+        "seconds": config["duration_s"],
+        **{f"{name}_ms": round(took[name], 1) for name in ("p50", "p99", "mean")},
+        "cores_nodes": None if cpu is None else round(cpu / config["duration_s"], 2),
     }
-    version = f"{at['version']} ({at['commit']})"
-    return result(NAME, version, load, figures)

@@ -21,28 +21,38 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Scene:
     """A folder, processes and ports of one run: `with Scene(name) as scene`.
 
-    Processes are stopped at the end, also after an error or a signal. The folder goes too, but for
-    a run that failed: its logs say why.
+    Processes are stopped at the end, also after an error or a signal, which is noticed where the run
+    waits: an exception at any other point could leave a process behind. The folder goes too, but
+    for a run that failed: its logs say why.
     """
 
     def __init__(self, name):
         self.folder = FOLDER / "runs" / f"{name}-{os.getpid()}"
         self.nodes = {}
         self.tools = {}
+        self.signalled = False
 
     def __enter__(self):
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, interrupt)
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self.handlers = {number: signal.signal(number, self.on_signal) for number in signals}
         return self
+
+    def on_signal(self, *_):
+        """Has the run end where it next waits."""
+        self.signalled = True
 
     def __exit__(self, kind, error, trace):
         self.stop()
-        if kind is None or kind is KeyboardInterrupt:
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
+        if kind is None or self.signalled:
             shutil.rmtree(self.folder)
         elif kind is Trouble:
             error.args = (f"{error}\nlogs are in {self.folder}",)
+        if kind is None and self.signalled:
+            raise KeyboardInterrupt
 
     def start(self, name, *argv, env=None):
         """Starts a node, with its output in NAME.log."""
@@ -113,7 +123,9 @@ class Scene:
             time.sleep(POLL_S)
 
     def check(self):
-        """Fails if a node has ended."""
+        """Fails if a node has ended, or if a signal came."""
+        if self.signalled:
+            raise KeyboardInterrupt
         for name, node in self.nodes.items():
             if node.poll() is not None:
                 raise Trouble(f"{name} ended by itself ({node.returncode}): {self.tail(name)}")
@@ -142,11 +154,6 @@ class Scene:
             return round((now - cpu) / (time.monotonic() - began), 2)
 
         return used
-
-
-def interrupt(*_):
-    """Has a signal end the run as Ctrl-C does."""
-    raise KeyboardInterrupt
 
 
 def free_ports(count):
