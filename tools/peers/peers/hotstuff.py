@@ -3,7 +3,6 @@
 Its logs are read by its own parser, `benchmark/benchmark/logs.py`, as `fab local` does.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -23,6 +22,7 @@ BESIDE = ["--service", "log", "--durability", "os"]
 COMMIT = "dc01ac8"
 ORIGIN = "https://github.com/asonnino/hotstuff"
 SOURCE = FOLDER / NAME / "source"
+PARSER = Path(__file__).with_name("hotstuff_logs.py")
 BIN = SOURCE / "target" / "release"
 # Its client sends so many bursts a second.
 BURSTS = 20
@@ -77,8 +77,11 @@ def run(load, scene):
     cores = scene.cores()
     scene.last(load.seconds)
     used = cores()
-    logs = [[scene.log(name) for name in names] for names in scene.stop()]
-    return {"rate_offered": share * load.nodes, **parse(*logs), "cores_nodes": used}
+    nodes = list(scene.nodes)
+    scene.stop()
+    parser = [sys.executable, PARSER, SOURCE / "benchmark", scene.folder]
+    figures = parse(scene.run("parser", *parser, seconds=300), [scene.log(node) for node in nodes])
+    return {"rate_offered": share * load.nodes, **figures, "cores_nodes": used}
 
 
 def configure(nodes, ports, scene):
@@ -103,29 +106,14 @@ def configure(nodes, ports, scene):
     (scene.folder / "parameters.json").write_text(json.dumps(PARAMETERS))
 
 
-def parse(clients, nodes):
-    """Figures of its own parser. It has no percentiles: they are of the samples of its mean."""
-    sys.path.insert(0, str(SOURCE / "benchmark"))
-    from benchmark.logs import LogParser
-
-    with contextlib.redirect_stdout(sys.stderr):
-        parser = LogParser(clients, nodes, 0)
-    seen = samples(parser.sent_samples, parser.received_samples, parser.commits)
-    if not seen:
+def parse(said, nodes):
+    """Figures of its own parser, and of the nodes' logs. It has no percentiles: they are of the
+    samples that its mean is of."""
+    read = json.loads(said.splitlines()[-1])
+    if not read["samples"]:
         raise Trouble("nothing was committed")
-    figures = {**latencies(seen), **summary(parser.result())}
+    figures = {**latencies(read["samples"]), **summary(read["summary"])}
     return {**figures, "slowest_share": slowest_share(nodes)}
-
-
-def samples(sent, received, commits):
-    """Latencies in seconds of sampled transactions, as its `_end_to_end_latency` has them: from
-    the client's sending to the earliest commit of the batch that a node put it into."""
-    return [
-        commits[batch] - times[transaction]
-        for times, batches in zip(sent, received)
-        for transaction, batch in batches.items()
-        if batch in commits
-    ]
 
 
 def summary(text):

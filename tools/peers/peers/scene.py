@@ -86,8 +86,7 @@ class Scene:
             )
 
     def stop(self):
-        """Asks all processes to end, ends those that do not within five seconds, and returns the
-        names of the tools and of the nodes that there were."""
+        """Asks all processes to end, and ends those that do not within five seconds."""
         processes = [*self.tools.values(), *self.nodes.values()]
         for process in processes:
             process.terminate()
@@ -98,9 +97,7 @@ class Scene:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        names = list(self.tools), list(self.nodes)
         self.tools, self.nodes = {}, {}
-        return names
 
     def wait(self, what, asked, seconds=READY_MAX_S):
         """Waits until `asked` says yes, while all nodes live."""

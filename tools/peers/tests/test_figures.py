@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from peers import cometbft, etcd, hotstuff, ours  # noqa: E402
+from peers import cometbft, etcd, hotstuff, hotstuff_logs, ours  # noqa: E402
 from peers.building import Trouble  # noqa: E402
 from peers.figures import latencies, percentile, table  # noqa: E402
 
@@ -66,3 +66,28 @@ class CometBft(unittest.TestCase):
         header = recorded("cometbft-report.csv").splitlines()[0]
         with self.assertRaisesRegex(Trouble, "no transaction is in a block"):
             cometbft.parse(recorded("cometbft-sent.csv"), header, 200)
+
+
+class HotStuff(unittest.TestCase):
+    def test_rate_and_mean_are_of_its_summary_and_percentiles_of_its_samples(self):
+        quick, behind = (recorded(f"hotstuff-node-{i}.log") for i in (0, 3))
+        said = hotstuff.parse(recorded("hotstuff-parser.json"), [quick, quick, quick])
+        self.assertEqual(said, {
+            "rate_committed": 400, "mean_ms": 264, "seconds": 4, "p50_ms": 14.0, "p99_ms": 973.0,
+            "slowest_share": 1.0,
+        })
+        self.assertEqual(hotstuff.slowest_share([quick, behind]), 0.0)
+
+    def test_a_sample_runs_from_its_sending_to_the_commit_of_its_batch(self):
+        sent = [{0: 10.0, 1: 11.0}, {0: 20.0}]
+        received = [{0: "a=", 1: "lost="}, {0: "b="}]
+        commits = {"a=": 10.5, "b=": 22.0}
+        self.assertEqual(hotstuff_logs.samples(sent, received, commits), [0.5, 2.0])
+
+    def test_a_summary_of_another_form_is_refused(self):
+        with self.assertRaisesRegex(Trouble, "no figures in its summary"):
+            hotstuff.summary(" End-to-end TPS: 960 tx/s\n")
+
+    def test_without_a_commit_there_are_no_latencies(self):
+        with self.assertRaisesRegex(Trouble, "nothing was committed"):
+            hotstuff.parse('{"summary": "", "samples": []}', [])
