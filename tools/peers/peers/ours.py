@@ -27,13 +27,17 @@ class Beside:
 
     def run(self, load, scene):
         """A committee and its load, which are one command."""
-        # Whoever only survives crashes needs fewer nodes for a fault.
-        nodes = load.nodes if self.peer.LIARS else 3 * ((load.nodes - 1) // 2) + 1
+        nodes = validators(self.peer, load.nodes)
         argv = ["bench", "-n", nodes, "--rate", load.rate, "--duration", load.seconds]
         argv += ["--tx-bytes", load.bytes, *self.peer.BESIDE]
         argv += ["--no-bounds", "--quiet", "--report", "result.json"]
         scene.run("bench", program(), *argv, seconds=5 * load.seconds + 120)
         return parse((scene.folder / "result.json").read_text())
+
+
+def validators(peer, nodes):
+    """Members of a committee that survives as many faults: crashes alone take fewer nodes."""
+    return nodes if peer.LIARS else 3 * ((nodes - 1) // 2) + 1
 
 
 def parse(text):

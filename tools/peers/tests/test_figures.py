@@ -91,3 +91,30 @@ class HotStuff(unittest.TestCase):
     def test_without_a_commit_there_are_no_latencies(self):
         with self.assertRaisesRegex(Trouble, "nothing was committed"):
             hotstuff.parse('{"summary": "", "samples": []}', [])
+
+
+class Ours(unittest.TestCase):
+    def test_its_result_is_in_the_peers_terms(self):
+        self.assertEqual(ours.parse(recorded("quorate-bench.json")), {
+            "version": "0.1.0 (6e3914cdb4)", "nodes": 4, "rate_offered": 300,
+            "rate_committed": 79, "seconds": 3, "p50_ms": 3098.6, "p99_ms": 4395.0,
+            "mean_ms": 2839.6, "cores_nodes": 0.17,
+        })
+
+    def test_a_committee_survives_as_many_faults_as_the_peer(self):
+        sizes = [(hotstuff, 10), (cometbft, 4), (etcd, 3), (etcd, 5)]
+        self.assertEqual([ours.validators(*size) for size in sizes], [10, 4, 4, 7])
+
+
+class Tables(unittest.TestCase):
+    def test_rows_are_in_the_order_of_rates(self):
+        row = {
+            "peer": "etcd", "version": "v3.6.8", "nodes": 3, "rate_offered": 2000,
+            "rate_committed": 1990, "p50_ms": 1.5, "p99_ms": 9.0, "mean_ms": 2.0,
+            "cores_nodes": 1.1, "others_share": 0.254,
+        }
+        lower = {**row, "rate_offered": 300, "others_share": None}
+        self.assertEqual(table([row, lower]).splitlines()[2:], [
+            "| etcd v3.6.8 | 3 | 300 | 1,990 | 1.5 | 9.0 | 2.0 | 1.1 | - |",
+            "| etcd v3.6.8 | 3 | 2,000 | 1,990 | 1.5 | 9.0 | 2.0 | 1.1 | 25% |",
+        ])
