@@ -12,7 +12,7 @@ FOLDER = ROOT / "target" / "peers"
 
 
 class Trouble(Exception):
-    """What went wrong, in words for the user."""
+    """A failure, in words for the user."""
 
 
 def need(program, how):

@@ -60,7 +60,7 @@ def start(nodes, scene):
 
 
 def healthy(port):
-    """Whether a node says that it has a leader and commits."""
+    """Asks a node for its health: true if it has a leader and commits."""
     health = answer(f"http://127.0.0.1:{port}/health")
     return bool(health) and json.loads(health)["health"] == "true"
 

@@ -19,7 +19,7 @@ NAME = "hotstuff"
 NODES = 4
 LIARS = True
 BESIDE = ["--service", "log", "--durability", "os"]
-COMMIT = "dc01ac8"
+COMMIT = "dc01ac8626a64342f6a76ae6f8914535dd090bdd"
 ORIGIN = "https://github.com/asonnino/hotstuff"
 SOURCE = FOLDER / NAME / "source"
 PARSER = Path(__file__).with_name("hotstuff_logs.py")
@@ -90,7 +90,6 @@ def configure(nodes, ports, scene):
     for i in range(nodes):
         scene.run(f"keys-{i}", BIN / "node", "keys", "--filename", f"key-{i}.json", seconds=10)
         names.append(json.loads((scene.folder / f"key-{i}.json").read_text())["name"])
-    scene.tools.clear()
     address = [f"127.0.0.1:{port}" for port in ports]
     consensus, mempool = {}, {}
     for i, name in enumerate(names):

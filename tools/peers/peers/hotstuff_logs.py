@@ -1,5 +1,6 @@
-"""Prints what asonnino/hotstuff's own parser reads in the logs of a folder, as JSON: its summary, and
-the latencies behind its mean. A program of its own, for the parser has processes of its own.
+"""Prints what asonnino/hotstuff's own parser reads in the logs of a folder, as JSON: its summary,
+and the latencies behind its mean. A program of its own, for the parser has a pool of processes that
+it ends by signals, and those are the user's in a run.
 
 python3 hotstuff_logs.py CHECKOUT/benchmark FOLDER
 """

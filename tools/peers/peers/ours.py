@@ -6,8 +6,6 @@ import shutil
 
 from .building import ROOT, Trouble
 
-NAME = "quorate"
-
 
 def program():
     """The binary: a release build, or what the user names."""
@@ -20,7 +18,7 @@ def program():
 class Beside:
     """Quorate beside a peer, as a peer itself: a committee that survives as many faults."""
 
-    NAME = NAME
+    NAME = "quorate"
 
     def __init__(self, peer):
         self.peer = peer
@@ -30,7 +28,7 @@ class Beside:
         nodes = validators(self.peer, load.nodes)
         argv = ["bench", "-n", nodes, "--rate", load.rate, "--duration", load.seconds]
         argv += ["--tx-bytes", load.bytes, *self.peer.BESIDE]
-        argv += ["--no-bounds", "--quiet", "--report", "result.json"]
+        argv += ["--dir", "committee", "--no-bounds", "--quiet", "--report", "result.json"]
         scene.run("bench", program(), *argv, seconds=5 * load.seconds + 120)
         return parse((scene.folder / "result.json").read_text())
 

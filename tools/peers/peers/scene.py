@@ -21,9 +21,9 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Scene:
     """A folder, processes and ports of one run: `with Scene(name) as scene`.
 
-    Processes are stopped at the end, also after an error or a signal, which is noticed where the run
-    waits: an exception at any other point could leave a process behind. The folder goes too, but
-    for a run that failed: its logs say why.
+    Processes are stopped at the end, also after an error or a signal, which is noticed where the
+    run waits: an exception at any other point could leave a process behind. The folder goes too,
+    but for a run that failed: its logs say why.
     """
 
     def __init__(self, name):
@@ -69,6 +69,7 @@ class Scene:
         self.wait(f"{name} to end", lambda: tool.poll() is not None, seconds)
         if tool.returncode:
             raise Trouble(f"{name} ended with exit code {tool.returncode}: {self.tail(name)}")
+        del self.tools[name]
         return self.log(name)
 
     def spawn(self, name, argv, env):
@@ -128,7 +129,7 @@ class Scene:
                 raise Trouble(f"{name} ended by itself ({node.returncode}): {self.tail(name)}")
 
     def log(self, name):
-        """What a process printed so far."""
+        """The output of a process so far."""
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def tail(self, name):
@@ -160,7 +161,7 @@ def free_ports(count):
 
 
 def is_free(port):
-    """Whether one may listen at a port on loopback."""
+    """Tries to take a port on loopback: true if nobody has it."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))
@@ -170,14 +171,14 @@ def is_free(port):
 
 
 def listens(port):
-    """Whether a port on loopback takes connections."""
+    """Tries to connect to a port on loopback: true if it takes connections."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def answer(url):
-    """What is served at a URL, empty if nothing is."""
+    """The answer at a URL, empty if there is none."""
     try:
         with DIRECT.open(url, timeout=1) as response:
             return response.read().decode()
