@@ -5,7 +5,7 @@
 //!     [most keys [directory [bytes of a value [MiB of pages]]]]
 //! ```
 //!
-//! Keys of 32 bytes; values of 100 and 256 MiB of the store's pages in memory unless told
+//! Keys of 32 bytes; values of 100 and 128 MiB of the store's pages in memory unless told
 //! otherwise; updates of random present keys, 1,000 a block. `direct` is the service on a
 //! transaction of a memory store; `memory` and `disk` are whole blocks through the executor,
 //! sessions and commits included. Runs up to a million keys unless told otherwise; the disk is left

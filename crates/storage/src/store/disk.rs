@@ -47,7 +47,7 @@ pub struct DiskStore {
 
 impl DiskStore {
     /// Most bytes of pages that are kept in memory unless told otherwise.
-    pub const CACHE_BYTES: u64 = 256 * 1024 * 1024;
+    pub const CACHE_BYTES: u64 = 128 * 1024 * 1024;
 
     /// Opens the store in the file `path`, or makes one. One that an earlier version made does not
     /// say whose it is, and becomes `owner`'s.

@@ -89,8 +89,8 @@ impl Bucket {
     }
 
     /// Follows values that were replaced and keys that are new, all in this bucket, by its leaves
-    /// alone. Returns `false` if it has to be read again: its leaves are not kept or do not tell, or
-    /// its keys are too many or fewer.
+    /// alone. Returns `false` if it has to be read again: its leaves are not kept or do not tell,
+    /// or its keys are too many or fewer.
     fn follow(&mut self, changes: &[Change<'_>]) -> bool {
         let before = self.count;
         let follows = changes.iter().all(|change| self.replace(change) || self.insert(change));
@@ -271,8 +271,8 @@ impl Arena {
         self.put(id, Node::Vacant)
     }
 
-    /// Has a bucket follow changes without the state, as [`Bucket::follow`] says. Returns the number
-    /// of keys that are new; `None` if it has to be read again.
+    /// Has a bucket follow changes without the state, as [`Bucket::follow`] says. Returns the
+    /// number of keys that are new; `None` if it has to be read again.
     pub(super) fn follow(&mut self, id: NodeId, changes: &[Change<'_>]) -> Option<u64> {
         let mut node = self.put(id, Node::Vacant);
         let Node::Bucket(bucket) = &mut node else { unreachable!("a bucket was reached") };

@@ -2,9 +2,9 @@
 //! most keys that are new, without reading the state.
 //!
 //! Their hashes, between neighbours the first bit in which the two keys differ, and the first bytes
-//! of each key. The bits are the subtree: a run of leaves is parted at its lowest one. A key that is
-//! among the leaves is found by its own bits alone; whether it is, they do not say. The first bytes
-//! of the key that is found say that it is not, where they differ.
+//! of each key. The bits are the subtree: a run of leaves is parted at its lowest one. A key that
+//! is among the leaves is found by its own bits alone; whether it is, they do not say. The first
+//! bytes of the key that is found say that it is not, where they differ.
 
 use crate::map::bits::{BITS_A_BYTE, bit, difference};
 use crate::map::hashes;

@@ -187,7 +187,7 @@ const NODE: &[Field] = &[
         "bytes",
         (1 << 20, NO_BOUND),
         "Most memory for what was read of the state, so that it is not read again: half for pages of \
-         its file, half for hashes of its tree's leaves, 34 bytes a key. It is taken as it is used: a \
+         its file, half for hashes of its tree's leaves, 52 bytes a key. It is taken as it is used: a \
          small state takes little, whatever this says. Validators on one machine share its memory, \
          and the kernel keeps pages too.",
     ),
