@@ -17,7 +17,8 @@ fn wide(validators: usize) -> Topology {
 fn scene(validators: usize, rate: f64) -> Scene {
     let prices = Prices::shipped("this-machine").unwrap();
     let mut scene = Scene::new(wide(validators), rate, prices);
-    scene.warmup = Duration::from_secs(2);
+    // Windows of flow control open meanwhile, and what waited for that is worked off.
+    scene.warmup = Duration::from_secs(5);
     scene.duration = Duration::from_secs(3);
     scene
 }

@@ -90,7 +90,7 @@ fn the_suite_that_comes_along_is_sound() {
     }
     let runners = Runners::new(PathBuf::from("/nowhere/quorate"));
     let minutes = estimate_s(&suite, &runners) / 60.0;
-    assert!(minutes < 20.0, "the whole takes {minutes} minutes");
+    assert!(minutes < 35.0, "the whole takes {minutes} minutes");
 }
 
 #[test]
