@@ -16,7 +16,7 @@
 //! is read, for a proof or because its keys become others, its keys are read from the state in one
 //! scan. Buckets are a cache: the hashes do not depend on them.
 //!
-//! Beside a bucket are its [leaves](leaves), 52 bytes a key, as long as those of all buckets stay
+//! Beside a bucket are its [`leaves`], 52 bytes a key, as long as those of all buckets stay
 //! below a number of bytes. With them a value that is replaced is followed without reading the
 //! state: one leaf is hashed, and the nodes of the bucket. Whoever replaced it says which value was
 //! there before, and the leaf shows it. So is a key that is new, where the bucket has room for it
