@@ -37,8 +37,6 @@ struct Delay {
     slack: Duration,
     shortest: Shortest,
     shrunk_at: Time,
-    /// Time that went into views that timed out.
-    lost: Duration,
 }
 
 /// A body under way.
@@ -48,7 +46,7 @@ pub(crate) struct Sealed {
     bytes: usize,
     /// Set if the window was at least half full: only then does its size matter.
     pressed: bool,
-    /// Time that had gone into views that timed out.
+    /// Time since then that went into views that timed out.
     lost: Duration,
 }
 
@@ -63,12 +61,7 @@ impl Flow {
             bytes: 0,
             window: WINDOW_FIRST.min(window_max),
             window_max: window_max.max(WINDOW_MIN),
-            delay: Some(Delay {
-                slack,
-                shortest: Shortest::default(),
-                shrunk_at: Time(0),
-                lost: Duration::ZERO,
-            }),
+            delay: Some(Delay { slack, shortest: Shortest::default(), shrunk_at: Time(0) }),
         }
     }
 
@@ -102,15 +95,15 @@ impl Flow {
     pub(crate) fn sealed(&mut self, now: Time, sequence: u64, bytes: usize) {
         self.bytes += bytes;
         let pressed = 2 * self.bytes >= self.window;
-        let lost = self.delay.as_ref().map_or(Duration::ZERO, |delay| delay.lost);
+        let lost = Duration::ZERO;
         self.under_way.insert(sequence, Sealed { at: now, bytes, pressed, lost });
     }
 
-    /// A view timed out after so long. That its leader is dead is no sign of too much data: the
-    /// time counts for no body that was under way.
-    pub(crate) fn view_timed_out(&mut self, lasted: Duration) {
-        if let Some(delay) = &mut self.delay {
-            delay.lost += lasted;
+    /// A view that began at `since` has timed out. That its leader is dead is no sign of too much
+    /// data: what bodies under way waited in it is no part of their time.
+    pub(crate) fn view_timed_out(&mut self, since: Time, now: Time) {
+        for sealed in self.under_way.values_mut() {
+            sealed.lost += now.since(sealed.at.max(since));
         }
     }
 
@@ -129,7 +122,7 @@ impl Flow {
             return;
         };
         let Some(delay) = &mut self.delay else { return };
-        let taken = now.since(at).saturating_sub(delay.lost - lost);
+        let taken = now.since(at).saturating_sub(lost);
         let needed = delay.shortest.update(now, taken);
         if taken <= 2 * needed + delay.slack {
             if pressed {

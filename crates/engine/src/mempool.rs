@@ -175,9 +175,9 @@ impl Mempool {
         arrivals
     }
 
-    /// A view timed out after so long.
-    pub(crate) fn view_timed_out(&mut self, lasted: Duration) {
-        self.flow.view_timed_out(lasted);
+    /// A view that began at `since` has timed out.
+    pub(crate) fn view_timed_out(&mut self, since: Time, now: Time) {
+        self.flow.view_timed_out(since, now);
     }
 
     /// A body was decided some time ago, while this replica was away: as [`Mempool::executed`], but

@@ -270,7 +270,7 @@ impl Replica {
         let status = state.status();
         let timed_out = status.view_changes > self.view_changes;
         if timed_out {
-            self.mempool.view_timed_out(now.since(self.view_since));
+            self.mempool.view_timed_out(self.view_since, now);
         }
         let failed = state.has_stable_leader() || timed_out;
         (self.view_changes, self.view_since) = (status.view_changes, now);

@@ -89,16 +89,32 @@ fn time_of_views_that_timed_out_leaves_the_window_alone() {
         flow.sealed(now, sequence, 40 * MIB);
         let times_out = sequence % 4 == 3;
         if times_out {
-            flow.view_timed_out(timeout);
+            flow.view_timed_out(now, now + timeout);
         }
         now = Time(now.0 + if times_out { 520_000 } else { 20_000 });
         flow.executed(now, sequence);
     }
     assert_eq!(flow.window(), 64 * MIB);
     // Not so for what was sealed after it.
-    flow.view_timed_out(timeout);
+    flow.view_timed_out(now - timeout, now);
     round(&mut flow, 100, now, 40 * MIB, 520);
     assert_eq!(flow.window(), 16 * MIB);
+}
+
+/// A view of an idle committee lasts for as long as nobody asks for anything. Taken off is what a
+/// body waited in it: with more, no time at all would be what the committee needs.
+#[test]
+fn a_body_loses_no_time_of_a_view_before_it_was_sealed() {
+    let mut flow = Flow::new(64 * MIB, SLACK);
+    let now = Time(3_600_000_000);
+    flow.sealed(now, 0, 100 * MIB);
+    flow.view_timed_out(Time(0), Time(now.0 + 500_000));
+    let now = Time(now.0 + 600_000);
+    flow.executed(now, 0);
+    assert_eq!(flow.window(), 64 * MIB);
+    // It needed 100 ms, and this one comes within twice that and the slack.
+    round(&mut flow, 1, now, 100 * MIB, 240);
+    assert_eq!(flow.window(), 64 * MIB);
 }
 
 #[test]
