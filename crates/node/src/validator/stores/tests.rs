@@ -1,6 +1,10 @@
 use super::*;
+use quorate_crypto::Digest;
 use quorate_crypto::mutants::assert_noticed;
 use quorate_storage::LogConfig;
+use quorate_types::service::{BlockContext, Operation, Outcome, State, StateError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// ★ A log that was begun since a loss is not what was lost.
 #[test]
@@ -22,4 +26,46 @@ fn a_lost_log_stays_lost_at_the_next_start() {
 #[test]
 fn a_loss_that_is_not_noted_is_noticed() {
     assert_noticed(Mutant::LossUnnoted, a_lost_log_stays_lost_at_the_next_start);
+}
+
+/// Executes nothing, and says how much memory it was granted.
+struct Granted(Arc<AtomicU64>);
+
+impl Service for Granted {
+    fn name(&self) -> &'static str {
+        "granted"
+    }
+
+    fn limit_cache(&mut self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+
+    fn admit(&self, _: Operation<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        _: &mut dyn State,
+        _: BlockContext,
+        _: &[Operation<'_>],
+    ) -> Result<Vec<Outcome>, StateError> {
+        unreachable!("nothing is decided")
+    }
+
+    fn root(&self, _: &dyn State) -> Result<Digest, StateError> {
+        Ok(Digest::ZERO)
+    }
+}
+
+#[test]
+fn a_service_is_granted_half_of_the_memory_for_the_state() {
+    let place = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| place.path().join(name);
+    let mut config = NodeConfig::new(at("committee.toml"), at("key.toml"), at("data"));
+    config.state_cache_bytes = 10 << 20;
+    let granted = Arc::new(AtomicU64::new(0));
+    let service = Box::new(Granted(Arc::clone(&granted)));
+    drop(Stores::open(&config, service, &Owner::nobody()).expect("opened"));
+    assert_eq!(granted.load(Ordering::Relaxed), 5 << 20);
 }
