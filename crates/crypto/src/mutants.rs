@@ -354,7 +354,7 @@ pub enum Mutant {
     KvTrustValues,
     /// Key-value: a replaced value is followed at the leaf that its key leads to, whosever it is.
     KvAnyLeaf,
-    /// The first bytes of a key are taken for all of it.
+    /// Key-value: the first bytes of a key are taken for all of it.
     KvHeadIsKey,
     /// Key-value: a batch that is refused leaves what its first steps did.
     KvPartialBatch,
