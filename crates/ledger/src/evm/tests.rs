@@ -11,6 +11,8 @@ use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::{Block, Executed};
 use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 
+mod golden;
+
 const CHAIN: u64 = 1_337;
 const RICH: &str = "rich";
 

@@ -1,0 +1,170 @@
+//! Costs of a transfer on the EVM ledger to one validator: its sender's recovery, and its
+//! execution.
+//!
+//! ```text
+//! cargo run --release -p quorate-ledger --example evm_transfers -- \
+//!     [transfers [of a height [of a request [directory]]]]
+//! ```
+//!
+//! 20,000 signed transfers of a token between 4,000 accounts, 50 of a height, one of a request,
+//! unless told otherwise. They go through the executor on a memory store, or on a disk store below
+//! the directory, of which readers keep views of the last 16 heights, as in a validator. Then come as many
+//! heights without transactions, which a committee that is not busy has as often. Times are of the
+//! processor, as Linux counts them for the process with all of its threads. A run ends with the
+//! last height's root of the state: the same before and after a change that keeps to the rules.
+
+use bytes::Bytes;
+use quorate_crypto::IdentitySecret;
+use quorate_ledger::evm::Evm;
+use quorate_ledger::evm::mix::{Mix, Shape};
+use quorate_storage::{
+    DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, StateView, StorageError, Store,
+};
+use quorate_types::machine::Block;
+use quorate_types::{Body, Height, NetworkId, Outcome, Payload, ReplicaId, Request, Service};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const ACCOUNTS: usize = 4_000;
+/// Clients whose requests take turns.
+const CLIENTS: u64 = 8;
+/// Views that readers keep.
+const VIEWS: usize = 16;
+
+type Fallible<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Fallible<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: usize| arguments.get(at).map_or(Ok(default), |it| it.parse());
+    let load = Load {
+        transfers: number(0, 20_000)?,
+        of_height: number(1, 50)?,
+        of_request: number(2, 1)?,
+    };
+    match arguments.get(3) {
+        None => run(Box::new(MemoryStore::new()), 0, load),
+        Some(directory) => {
+            let name = format!("quorate-evm-transfers-{}", std::process::id());
+            let path = Path::new(directory).join(name);
+            let store = DiskStore::open(&path, &Owner::nobody())?;
+            let result = run(Box::new(store), VIEWS, load);
+            std::fs::remove_file(&path)?;
+            result
+        }
+    }
+}
+
+/// Numbers of transfers: all, those of a height, and those of a request.
+#[derive(Clone, Copy)]
+struct Load {
+    transfers: usize,
+    of_height: usize,
+    of_request: usize,
+}
+
+fn run(store: Box<dyn Store>, views_max: usize, load: Load) -> Fallible<()> {
+    let mut mix = Mix::new(7_770, Shape::Transfers, ACCOUNTS, 1);
+    let service = Evm::new(mix.genesis());
+    let preparation = service.preparation().ok_or("senders are recovered ahead")?;
+    let mut validator = Validator::open(store, service, views_max)?;
+    let transactions: Vec<Bytes> = (0..load.transfers).map(|_| mix.next_transaction()).collect();
+    let mut requests = Requests::new();
+    let blocks: Vec<Block> = (1..)
+        .zip(transactions.chunks(load.of_height))
+        .map(|(height, chunk)| block(height, &requests.carry(chunk, load.of_request)))
+        .collect();
+
+    let start = processor_ns()?;
+    transactions.iter().for_each(|transaction| preparation.prepare(transaction));
+    report("recovery", start, load.transfers)?;
+    let start = processor_ns()?;
+    validator.execute(&blocks)?;
+    report("execution", start, load.transfers)?;
+    let heights = blocks.len() as u64;
+    let empty: Vec<Block> = (1..=heights).map(|n| block(heights + n, &[])).collect();
+    let start = processor_ns()?;
+    validator.execute(&empty)?;
+    report("empty height", start, empty.len())?;
+    let executed = validator.executor.executed().ok_or("heights were executed")?;
+    println!("{}", executed.header.state);
+    Ok(())
+}
+
+/// What executes in a validator.
+struct Validator {
+    executor: Executor,
+    views: VecDeque<StateView>,
+    views_max: usize,
+}
+
+impl Validator {
+    fn open(store: Box<dyn Store>, service: Evm, views_max: usize) -> Result<Self, StorageError> {
+        let (executor, _) = Executor::open(store, Box::new(service), ExecutorConfig::default())?;
+        Ok(Self { executor, views: VecDeque::new(), views_max })
+    }
+
+    /// Executes heights, whose transactions all succeed, and makes them durable.
+    fn execute(&mut self, blocks: &[Block]) -> Fallible<()> {
+        for block in blocks {
+            let executed = self.executor.execute(block)?;
+            let mut results = executed.answers.iter().flat_map(|answer| &answer.results);
+            assert!(results.all(|result| matches!(result, Outcome::Applied(_))));
+            if self.views_max > 0 {
+                self.views.truncate(self.views_max - 1);
+                self.views.push_front(self.executor.view()?);
+            }
+        }
+        Ok(self.executor.make_durable()?)
+    }
+}
+
+/// Clients with the numbers of their requests.
+struct Requests {
+    clients: Vec<IdentitySecret>,
+    made: u64,
+}
+
+impl Requests {
+    fn new() -> Self {
+        let client = |number: u64| IdentitySecret::from_seed([number as u8; 32]);
+        Self { clients: (1..=CLIENTS).map(client).collect(), made: 0 }
+    }
+
+    /// Requests that carry these transactions, so many each.
+    fn carry(&mut self, transactions: &[Bytes], each: usize) -> Vec<Request> {
+        let carried = transactions.chunks(each).map(|operations| {
+            let client = &self.clients[(self.made % CLIENTS) as usize];
+            let sequence = self.made / CLIENTS;
+            self.made += 1;
+            let signed = Request::sign(client, NetworkId::default(), sequence, operations);
+            signed.expect("within limits")
+        });
+        carried.collect()
+    }
+}
+
+fn block(height: u64, requests: &[Request]) -> Block {
+    let body = Arc::new(Body::seal(ReplicaId(0), height, requests));
+    let (bodies, references) = match requests {
+        [] => (Vec::new(), Vec::new()),
+        _ => (vec![Arc::clone(&body)], vec![body.reference]),
+    };
+    let payload = Payload::new(Height(height), 10 * height, references);
+    Block { payload, bodies, decided: Bytes::from(vec![7; 500]) }
+}
+
+/// Processor time that this process has used so far, in nanoseconds.
+fn processor_ns() -> Fallible<u64> {
+    let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime))?;
+    Ok(u64::try_from(used.as_nanos())?)
+}
+
+fn report(what: &str, start: u64, number: usize) -> Fallible<()> {
+    let each = (processor_ns()? - start) as f64 / 1e3 / number as f64;
+    println!("{what:<14} {each:>8.2} µs");
+    Ok(())
+}
