@@ -8,13 +8,13 @@
 
 use super::stored;
 use crate::map::{MapWriter, entries};
-use alloy_primitives::map::B256HashMap;
+use alloy_primitives::map::{AddressMap, B256HashMap, Entry, HashMap};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::Mutex;
+use quorate_crypto::Digest;
 use quorate_types::service::{State, StateError};
 use revm::database_interface::DBErrorMarker;
-use revm::primitives::AddressMap;
 use revm::state::{self, AccountInfo, Bytecode};
 use revm::{Database, DatabaseCommit};
 use std::collections::BTreeMap;
@@ -56,8 +56,13 @@ pub fn slot_key(address: Address, slot: U256) -> Vec<u8> {
 /// # Errors
 /// When the state cannot be read.
 pub(super) fn account(state: &dyn State, at: Address) -> Result<Option<Account>, StateError> {
-    let Some(entry) = entries::get(state, &account_key(at))? else { return Ok(None) };
-    stored::decode(entries::decode(&entry)?.1).map(Some)
+    read_account(state, at).map(|read| read.now)
+}
+
+fn read_account(state: &dyn State, at: Address) -> Result<Kept<Option<Account>>, StateError> {
+    let Some(entry) = entries::get(state, &account_key(at))? else { return Ok(Kept::absent()) };
+    let (hash, value) = entries::decode(&entry)?;
+    Ok(Kept::read(hash, Some(stored::decode(value)?)))
 }
 
 /// A storage slot as it is stored.
@@ -65,9 +70,13 @@ pub(super) fn account(state: &dyn State, at: Address) -> Result<Option<Account>,
 /// # Errors
 /// When the state cannot be read.
 pub(super) fn slot(state: &dyn State, at: Address, slot: U256) -> Result<U256, StateError> {
-    let Some(entry) = entries::get(state, &slot_key(at, slot))? else { return Ok(U256::ZERO) };
-    let (_, value) = entries::decode(&entry)?;
-    U256::try_from_be_slice(value).ok_or_else(stored::damaged)
+    read_slot(state, at, slot).map(|read| read.now)
+}
+
+fn read_slot(state: &dyn State, at: Address, slot: U256) -> Result<Kept<U256>, StateError> {
+    let Some(entry) = entries::get(state, &slot_key(at, slot))? else { return Ok(Kept::absent()) };
+    let (hash, value) = entries::decode(&entry)?;
+    Ok(Kept::read(hash, U256::try_from_be_slice(value).ok_or_else(stored::damaged)?))
 }
 
 /// Code by its hash.
@@ -110,20 +119,48 @@ pub(super) struct ReadError(pub(super) StateError);
 
 impl DBErrorMarker for ReadError {}
 
-/// The state with what transactions changed of it so far.
+/// The state with what a block's transactions changed of it so far. Each account and each slot is
+/// read once; gas bounds how many are.
 pub(super) struct World<'a> {
     state: &'a dyn State,
     codes: &'a Codes,
     hashes: &'a dyn Fn(u64) -> Result<B256, StateError>,
-    changes: Changes,
+    accounts: AddressMap<Kept<Option<Account>>>,
+    slots: HashMap<(Address, U256), Kept<U256>>,
+    /// Code of contracts that were created.
+    created: BTreeMap<B256, Bytes>,
 }
 
-/// Changes of accounts and slots, in the order of keys.
-#[derive(Debug, Default)]
-pub(super) struct Changes {
-    accounts: BTreeMap<Address, Option<Account>>,
-    slots: BTreeMap<(Address, U256), U256>,
-    codes: BTreeMap<B256, Bytes>,
+/// A value of the map as it is by now.
+#[derive(Debug)]
+struct Kept<T> {
+    now: T,
+    /// Hash of the value that the map has: none where it has none, or nobody has looked.
+    stored: Option<Digest>,
+    /// The map may have another value.
+    is_changed: bool,
+}
+
+impl<T: Default + PartialEq> Kept<T> {
+    /// What the map has.
+    fn read(hash: Digest, value: T) -> Self {
+        Self { now: value, stored: Some(hash), is_changed: false }
+    }
+
+    /// What stands for an entry that the map has not.
+    fn absent() -> Self {
+        Self { now: T::default(), stored: None, is_changed: false }
+    }
+
+    /// What the map may have, whatever it is.
+    fn unread() -> Self {
+        Self { is_changed: true, ..Self::absent() }
+    }
+
+    fn set(&mut self, value: T) {
+        self.is_changed |= self.now != value;
+        self.now = value;
+    }
 }
 
 impl<'a> World<'a> {
@@ -133,17 +170,42 @@ impl<'a> World<'a> {
         codes: &'a Codes,
         hashes: &'a dyn Fn(u64) -> Result<B256, StateError>,
     ) -> Self {
-        Self { state, codes, hashes, changes: Changes::default() }
+        let (accounts, slots, created) = Default::default();
+        Self { state, codes, hashes, accounts, slots, created }
     }
 
+    /// What was changed, and is forgotten here. What has the value that it had before it was
+    /// changed may be among it.
     pub(super) fn take_changes(&mut self) -> Changes {
-        mem::take(&mut self.changes)
+        let mut changes = Changes { codes: mem::take(&mut self.created), ..Changes::default() };
+        for (address, account) in self.accounts.drain().filter(|(_, kept)| kept.is_changed) {
+            changes.account(address, account.stored, account.now.as_ref());
+        }
+        for ((address, slot), value) in self.slots.drain().filter(|(_, kept)| kept.is_changed) {
+            changes.slot((address, slot), value.stored, value.now);
+        }
+        changes
     }
 
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
-        match self.changes.accounts.get(&address) {
-            Some(account) => Ok(account.clone()),
-            None => account(self.state, address),
+    fn take(&mut self, address: Address, account: state::Account) {
+        let kept = self.accounts.entry(address).or_insert_with(Kept::unread);
+        if account.is_selfdestructed() || account.is_empty() {
+            kept.set(None);
+            return;
+        }
+        let AccountInfo { nonce, balance, code_hash, code, .. } = account.info;
+        kept.set(Some(Account { nonce, balance, code_hash }));
+        if let Some(code) = code
+            && account.status.contains(state::AccountStatus::Created)
+            && code_hash != KECCAK256_EMPTY
+        {
+            self.created.insert(code_hash, code.original_bytes());
+        }
+        for (slot, value) in account.storage {
+            if value.is_changed() {
+                let kept = self.slots.entry((address, slot)).or_insert_with(Kept::unread);
+                kept.set(value.present_value);
+            }
         }
     }
 }
@@ -152,8 +214,13 @@ impl Database for World<'_> {
     type Error = ReadError;
 
     fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, ReadError> {
-        let account = self.account(address).map_err(ReadError)?;
-        Ok(account.map(|Account { nonce, balance, code_hash }| AccountInfo {
+        let kept = match self.accounts.entry(address) {
+            Entry::Occupied(kept) => kept.into_mut(),
+            Entry::Vacant(place) => {
+                place.insert(read_account(self.state, address).map_err(ReadError)?)
+            }
+        };
+        Ok(kept.now.clone().map(|Account { nonce, balance, code_hash }| AccountInfo {
             nonce,
             balance,
             code_hash,
@@ -162,17 +229,20 @@ impl Database for World<'_> {
     }
 
     fn code_by_hash(&mut self, hash: B256) -> Result<Bytecode, ReadError> {
-        match self.changes.codes.get(&hash) {
+        match self.created.get(&hash) {
             Some(code) => Ok(Bytecode::new_raw(code.clone())),
             None => self.codes.get(self.state, hash).map_err(ReadError),
         }
     }
 
     fn storage(&mut self, address: Address, index: U256) -> Result<U256, ReadError> {
-        match self.changes.slots.get(&(address, index)) {
-            Some(value) => Ok(*value),
-            None => slot(self.state, address, index).map_err(ReadError),
-        }
+        let kept = match self.slots.entry((address, index)) {
+            Entry::Occupied(kept) => kept.into_mut(),
+            Entry::Vacant(place) => {
+                place.insert(read_slot(self.state, address, index).map_err(ReadError)?)
+            }
+        };
+        Ok(kept.now)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, ReadError> {
@@ -186,31 +256,37 @@ impl DatabaseCommit for World<'_> {
     fn commit(&mut self, changes: AddressMap<state::Account>) {
         for (address, account) in changes {
             if account.is_touched() {
-                self.changes.take(address, account);
+                self.take(address, account);
             }
         }
     }
 }
 
+/// Changes of accounts and slots, and code that is new.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    entries: Vec<Change>,
+    codes: BTreeMap<B256, Bytes>,
+}
+
+/// A key of the map with the value that it is to have.
+#[derive(Debug)]
+struct Change {
+    key: Vec<u8>,
+    /// Hash of the value that it has, where that is known.
+    before: Option<Digest>,
+    value: Option<Vec<u8>>,
+}
+
 impl Changes {
-    fn take(&mut self, address: Address, account: state::Account) {
-        if account.is_selfdestructed() || account.is_empty() {
-            self.accounts.insert(address, None);
-            return;
-        }
-        let AccountInfo { nonce, balance, code_hash, code, .. } = account.info;
-        if let Some(code) = code
-            && account.status.contains(state::AccountStatus::Created)
-            && code_hash != KECCAK256_EMPTY
-        {
-            self.codes.insert(code_hash, code.original_bytes());
-        }
-        self.accounts.insert(address, Some(Account { nonce, balance, code_hash }));
-        for (slot, value) in account.storage {
-            if value.is_changed() {
-                self.slots.insert((address, slot), value.present_value);
-            }
-        }
+    fn account(&mut self, address: Address, before: Option<Digest>, now: Option<&Account>) {
+        let value = now.map(stored::encode);
+        self.entries.push(Change { key: account_key(address), before, value });
+    }
+
+    fn slot(&mut self, (address, slot): (Address, U256), before: Option<Digest>, now: U256) {
+        let value = (!now.is_zero()).then(|| now.to_be_bytes_vec());
+        self.entries.push(Change { key: slot_key(address, slot), before, value });
     }
 
     /// An account as the genesis has it.
@@ -218,31 +294,26 @@ impl Changes {
         let code = account.code.clone().unwrap_or_default();
         let code_hash = alloy_primitives::keccak256(&code);
         let nonce = account.nonce.unwrap_or_default();
-        self.accounts.insert(address, Some(Account { nonce, balance: account.balance, code_hash }));
+        self.account(address, None, Some(&Account { nonce, balance: account.balance, code_hash }));
         if !code.is_empty() {
             self.codes.insert(code_hash, code);
         }
         for (slot, value) in account.storage.iter().flatten() {
-            self.slots.insert((address, (*slot).into()), (*value).into());
+            self.slot((address, (*slot).into()), None, (*value).into());
         }
     }
 
     /// Writes them. The map's tree is yet to follow.
     ///
     /// # Errors
-    /// When the state cannot be read or written.
+    /// When the state cannot be written.
     pub(super) fn write(self, state: &mut dyn State) -> Result<MapWriter<'_>, StateError> {
         for (hash, code) in &self.codes {
             state.put(&stored::key(CODE, &[&hash[..]]), code)?;
         }
         let mut map = MapWriter::new(state);
-        for (address, account) in &self.accounts {
-            let value = account.as_ref().map(stored::encode);
-            map.set(&account_key(*address), value.as_deref())?;
-        }
-        for ((address, slot), value) in &self.slots {
-            let bytes = value.to_be_bytes::<32>();
-            map.set(&slot_key(*address, *slot), (!value.is_zero()).then_some(&bytes))?;
+        for Change { key, before, value } in &self.entries {
+            map.replace(key, *before, value.as_deref())?;
         }
         Ok(map)
     }

@@ -74,7 +74,7 @@ impl<'a> Changes<'a> {
 
     /// One step; `before` is the entry of its key.
     fn step(&mut self, step: &Step, before: Option<&[u8]>) -> Result<StepOutput, StateError> {
-        let value = before.map(entries::decode).transpose()?.map(|(_, value)| value);
+        let (before, value) = before.map(entries::decode).transpose()?.unzip();
         let done = StepOutput::Done { replaced: value.is_some() };
         Ok(match step {
             Step::Get { .. } => StepOutput::Value(value.map(Bytes::copy_from_slice)),

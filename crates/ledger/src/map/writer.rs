@@ -35,18 +35,19 @@ impl<'a> MapWriter<'a> {
     /// # Errors
     /// When the state cannot be read or written.
     pub(crate) fn set(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
-        let before = entries::get(self.state, key)?;
-        self.replace(key, before.as_deref(), value)
+        let before = hash_in(entries::get(self.state, key)?.as_deref())?;
+        self.replace(key, before, value)
     }
 
-    /// As [`MapWriter::set`], where the key's entry was read before.
+    /// Sets or removes the value of a key. `before` is the hash of the value that it has, as far as
+    /// that is known: the tree reads the state where it is not, or is another.
     ///
     /// # Errors
-    /// When the state cannot be written, or the entry is none.
+    /// When the state cannot be written.
     pub(crate) fn replace(
         &mut self,
         key: &[u8],
-        before: Option<&[u8]>,
+        before: Option<Digest>,
         value: Option<&[u8]>,
     ) -> Result<(), StateError> {
         self.write(key, before, value.map(entries::encode).as_deref())
@@ -57,22 +58,19 @@ impl<'a> MapWriter<'a> {
     /// # Errors
     /// When the state cannot be written, or the entry is none.
     pub(crate) fn restore(&mut self, key: &[u8], entry: Option<&[u8]>) -> Result<(), StateError> {
-        self.write(key, entry, entry)
+        self.write(key, hash_in(entry)?, entry)
     }
 
     fn write(
         &mut self,
         key: &[u8],
-        before: Option<&[u8]>,
+        before: Option<Digest>,
         entry: Option<&[u8]>,
     ) -> Result<(), StateError> {
         let now = hash_in(entry)?;
         match self.changed.get_mut(key) {
             Some(values) => values.now = now,
-            None => {
-                let values = Values { before: hash_in(before)?, now };
-                self.changed.insert(key.to_vec(), values);
-            }
+            None => drop(self.changed.insert(key.to_vec(), Values { before, now })),
         }
         entries::set(self.state, key, entry)
     }
