@@ -2,7 +2,7 @@
 
 use super::Genesis;
 use super::genesis::TRANSACTION_GAS_MAX;
-use super::history::{self, FullReceipt, Meta, StoredTransaction};
+use super::history::{self, BloomHashes, FullReceipt, Meta, StoredTransaction};
 use super::result::TransactionResult;
 use super::transaction::Recovered;
 use super::world::{Changes, Codes, ReadError, World};
@@ -276,7 +276,9 @@ impl ExecutedBlock {
         genesis: &Genesis,
         state_root: B256,
     ) -> Header {
-        let receipts: Vec<_> = self.included.iter().map(StoredTransaction::receipt).collect();
+        let mut hashes = BloomHashes::default();
+        let receipts = self.included.iter().map(|included| included.receipt_by(&mut hashes));
+        let receipts: Vec<_> = receipts.collect();
         let raw = |transaction: &StoredTransaction, buffer: &mut Vec<u8>| {
             buffer.put_slice(&transaction.raw);
         };

@@ -18,7 +18,8 @@ use alloy_consensus::{
     Eip658Value, Header, Receipt, ReceiptWithBloom, Transaction as _, TxEnvelope,
 };
 use alloy_eips::eip2718::Decodable2718;
-use alloy_primitives::{Address, B256, Bloom, Bytes, Log};
+use alloy_primitives::map::{AddressMap, B256HashMap};
+use alloy_primitives::{Address, B256, Bloom, Bytes, Log, keccak256};
 use alloy_rlp::{Decodable, Encodable};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{KeyRange, State, StateError};
@@ -133,13 +134,41 @@ impl StoredTransaction {
     /// Receipt as Ethereum's root of receipts covers it.
     #[must_use]
     pub fn receipt(&self) -> FullReceipt {
+        self.receipt_by(&mut BloomHashes::default())
+    }
+
+    /// As [`StoredTransaction::receipt`], one of several.
+    pub(super) fn receipt_by(&self, hashes: &mut BloomHashes) -> FullReceipt {
         let receipt = Receipt {
             status: Eip658Value::Eip658(self.success),
             cumulative_gas_used: self.cumulative_gas,
             logs: self.logs.iter().map(StoredLog::log).collect(),
         };
-        let logs_bloom = alloy_primitives::logs_bloom(&receipt.logs);
+        let logs_bloom = hashes.bloom(&receipt.logs);
         ReceiptWithBloom { receipt, logs_bloom }
+    }
+}
+
+/// Hashes of addresses and topics for the blooms of a block's receipts. A block has few contracts
+/// and few kinds of events, and each is hashed once.
+#[derive(Debug, Default)]
+pub(super) struct BloomHashes {
+    addresses: AddressMap<B256>,
+    topics: B256HashMap<B256>,
+}
+
+impl BloomHashes {
+    fn bloom(&mut self, logs: &[Log]) -> Bloom {
+        let mut bloom = Bloom::ZERO;
+        for log in logs {
+            let address = self.addresses.entry(log.address);
+            bloom.m3_2048_hashed(address.or_insert_with(|| keccak256(log.address)));
+            for topic in log.topics() {
+                let hash = self.topics.entry(*topic);
+                bloom.m3_2048_hashed(hash.or_insert_with(|| keccak256(topic)));
+            }
+        }
+        bloom
     }
 }
 

@@ -413,6 +413,8 @@ fn a_blocks_header_covers_its_transactions_and_receipts() {
     let receipts: Vec<_> =
         stored.iter().map(|tx| alloy_consensus::ReceiptEnvelope::Eip1559(tx.receipt())).collect();
     assert_eq!(header.receipts_root, alloy_consensus::proofs::calculate_receipt_root(&receipts));
+    let logs: Vec<_> = stored.iter().flat_map(|tx| tx.receipt().receipt.logs).collect();
+    assert_eq!(header.logs_bloom, alloy_primitives::logs_bloom(&logs));
     let hash = stored[140].hash;
     let found: Option<FoundTransaction> = ledger.ask(&Query::Transaction(hash)).expect("asks");
     let found = found.expect("there");
