@@ -8,10 +8,10 @@
 //!
 //! 20,000 signed transfers of a token between 4,000 accounts, 50 of a height, one of a request,
 //! unless told otherwise. They go through the executor on a memory store, or on a disk store below
-//! the directory, of which readers keep views of the last 16 heights, as in a validator. Then come as many
-//! heights without transactions, which a committee that is not busy has as often. Times are of the
-//! processor, as Linux counts them for the process with all of its threads. A run ends with the
-//! last height's root of the state: the same before and after a change that keeps to the rules.
+//! the directory, of which readers keep views of the last 16 heights, as in a validator. Then come
+//! as many heights without transactions, which a committee that is not busy has as often. Times are
+//! of the processor, as Linux counts them for the process with all of its threads. A run ends with
+//! the last height's root of the state: the same before and after a change that keeps to the rules.
 
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;

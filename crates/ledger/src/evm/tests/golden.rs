@@ -71,8 +71,8 @@ fn heights() -> Vec<Vec<Bytes>> {
     heights
 }
 
-/// Root of each height, and how many of its transactions took effect. The roots change when what is stored or hashed changes, and then every replica of a network must
-/// change with them.
+/// Root of each height, and how many of its transactions took effect. The roots change when what is
+/// stored or hashed changes, and then every replica of a network must change with them.
 #[test]
 fn golden_roots() {
     let genesis = with_keeper(Mix::new(CHAIN, Shape::Mixed, 10, 6).genesis());
