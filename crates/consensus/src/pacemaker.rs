@@ -8,7 +8,9 @@
 //!
 //! [`LeaderFailures`] shortens the span of views that depend on a member whose last turn came to
 //! nothing: a dead leader costs its full timeout once, not each time its turn comes. It is each
-//! replica's own judgement and decides nothing but how long it waits.
+//! replica's own judgement and decides nothing but how long it waits. A leader that holds a
+//! proposal back, since processors are scarce (ADR 48), has to know that others wait for it as long
+//! as usual: that the last turns of all on whom they depend came to something.
 
 use quorate_types::{ReplicaId, Time, Weights};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,10 +27,27 @@ const PROBATION: u32 = 64;
 /// From here on it gets one every so many failures.
 const PROBATION_EVERY: u32 = 256;
 
+/// A leader's pause is this part of a full span at most.
+const PAUSE_PART: u32 = 32;
+/// A leader may pause if this view and the one before depend on members that are known to be well:
+/// where votes go to the next leader, others are in the view before until they have its proposal.
+const STEADY_VIEWS: u32 = 2;
+
+/// Returns the longest that a leader may hold a proposal back in views of this full span.
+#[must_use]
+pub fn longest_pause(span: Duration) -> Duration {
+    span / PAUSE_PART
+}
+
 /// Number of times in a row that each member's views timed out.
 #[derive(Debug, Default)]
 pub struct LeaderFailures {
+    /// Zero for a member whose last turn came to something; none for one that had no turn since
+    /// the start, of whom others may know more.
     failures: BTreeMap<ReplicaId, u32>,
+    /// Last views in a row that each followed a certified block and depend on nobody but members
+    /// whose last turn came to something.
+    steady_views: u32,
 }
 
 impl LeaderFailures {
@@ -40,7 +59,20 @@ impl LeaderFailures {
 
     /// A block that `leader` proposed was certified.
     pub fn succeeded(&mut self, leader: ReplicaId) {
-        self.failures.remove(&leader);
+        self.failures.insert(leader, 0);
+    }
+
+    /// A view is entered that depends on these members; right after the one before, and by the
+    /// certificate of its block, if it `follows`.
+    pub fn entered(&mut self, depends_on: &[ReplicaId], follows: bool) {
+        let is_steady = follows && depends_on.iter().all(|one| self.failures.get(one) == Some(&0));
+        self.steady_views = if is_steady { self.steady_views.saturating_add(1) } else { 0 };
+    }
+
+    /// Returns `true` if nobody waits less than usual for the leader of the current view.
+    #[must_use]
+    pub fn may_pause(&self) -> bool {
+        self.steady_views >= STEADY_VIEWS
     }
 
     /// Returns `true` if a view that depends on this member deserves its full span.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
 
 /// Read-only state of a protocol machine.
 pub trait ProtocolView: fmt::Debug {
@@ -33,6 +34,11 @@ pub trait ProtocolView: fmt::Debug {
     /// Returns `true` if the view has begun and another member leads it that stays until it fails:
     /// what it passes over and how long it lets bodies wait has to be judged here.
     fn judges_leader(&self) -> bool;
+
+    /// Longest time for which this member, as a leader, may hold its next proposal back without
+    /// putting its view at risk (ADR 48); zero where it must not, for others may wait for it less
+    /// than usual.
+    fn pause_max(&self) -> Duration;
 
     /// Id of the last decided block, or of the genesis.
     fn tip(&self) -> BlockId;

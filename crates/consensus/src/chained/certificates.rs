@@ -115,12 +115,14 @@ impl Chained {
 
     pub(super) fn enter(&mut self, now: Time, view: View) {
         assert!(view >= self.view, "views only grow");
+        let is_next = view == self.view.next();
         self.view = view;
         self.verifier.publish(view);
         self.prune();
         // The view depends on its leader to propose and on somebody to collect.
-        let is_trusted =
-            self.depends_on().iter().all(|member| self.leader_failures.trusts(*member));
+        let depends_on = self.depends_on();
+        let is_trusted = depends_on.iter().all(|member| self.leader_failures.trusts(*member));
+        self.leader_failures.entered(&depends_on, is_next && self.entered_by_qc());
         self.pacemaker.set_full_span(is_trusted || !self.config.liveness.shorten_failed_turns);
         self.update_work(now);
         self.pacemaker.enter(now);

@@ -3,12 +3,14 @@
 use super::messages::encode;
 use super::runs;
 use super::state::Chained;
+use crate::pacemaker::longest_pause;
 use crate::{
     IgnoredCounts, Message, Occupancy, ProtocolStatus, ProtocolView, SignedStatement, Statement,
 };
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 impl ProtocolView for Chained {
     fn status(&self) -> ProtocolStatus {
@@ -44,6 +46,11 @@ impl ProtocolView for Chained {
 
     fn judges_leader(&self) -> bool {
         false
+    }
+
+    fn pause_max(&self) -> Duration {
+        let may_pause = self.leads() && self.leader_failures.may_pause();
+        if may_pause { longest_pause(self.config.timeout) } else { Duration::ZERO }
     }
 
     fn tip(&self) -> BlockId {

@@ -1,4 +1,4 @@
-use super::{LeaderFailures, Pacemaker};
+use super::{LeaderFailures, Pacemaker, longest_pause};
 use quorate_types::{ReplicaId, Time, Weights};
 use std::time::Duration;
 
@@ -118,4 +118,34 @@ fn a_member_that_failed_is_trusted_again_after_a_success_or_now_and_then() {
     assert!(!failures.trusts(member));
     failures.succeeded(member);
     assert!(failures.trusts(member));
+}
+
+/// A leader may pause once the view before and its own depend on nobody but members whose last turn
+/// is known to have come to something.
+#[test]
+fn a_leader_pauses_in_steady_views_alone() {
+    let [first, second, third] = [0, 1, 2].map(ReplicaId);
+    let mut failures = LeaderFailures::default();
+    let may_pause = |failures: &mut LeaderFailures, members: [ReplicaId; 2], follows| {
+        failures.entered(&members, follows);
+        failures.may_pause()
+    };
+    failures.succeeded(first);
+    failures.succeeded(second);
+    assert!(!may_pause(&mut failures, [first, second], true), "others may be in a short view");
+    assert!(may_pause(&mut failures, [second, first], true));
+    assert!(!may_pause(&mut failures, [first, third], true), "the third had no turn yet");
+    failures.succeeded(third);
+    assert!(!may_pause(&mut failures, [third, first], true));
+    assert!(may_pause(&mut failures, [first, second], true));
+    assert!(!may_pause(&mut failures, [second, third], false), "after a timeout");
+    assert!(!may_pause(&mut failures, [third, first], true));
+    failures.failed(second);
+    assert!(!may_pause(&mut failures, [first, second], true), "for which others wait less");
+}
+
+/// Eight round trips make a timeout: a pause is a quarter of one at most.
+#[test]
+fn a_pause_is_a_small_part_of_a_view() {
+    assert_eq!(longest_pause(SPAN), Duration::from_micros(31_250));
 }

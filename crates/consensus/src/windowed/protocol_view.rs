@@ -4,12 +4,14 @@ use super::collectors;
 use super::rules::CHECKPOINT_EVERY;
 use super::state::Windowed;
 use super::values::{DecidedSlot, encode};
+use crate::pacemaker::longest_pause;
 use crate::{
     IgnoredCounts, Message, Occupancy, ProtocolStatus, ProtocolView, SignedStatement, Statement,
 };
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 impl ProtocolView for Windowed {
     fn status(&self) -> ProtocolStatus {
@@ -48,6 +50,12 @@ impl ProtocolView for Windowed {
 
     fn judges_leader(&self) -> bool {
         self.takes_part() && !self.is_primary()
+    }
+
+    /// Not before the view's first own slot is decided: others have waited long enough for that.
+    fn pause_max(&self) -> Duration {
+        let may_pause = self.is_primary() && self.takes_part() && self.decided > self.base;
+        if may_pause { longest_pause(self.config.timeout) } else { Duration::ZERO }
     }
 
     /// Id of the last delivered value, or of the genesis.

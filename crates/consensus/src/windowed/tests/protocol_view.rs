@@ -79,3 +79,17 @@ fn records_of_decided_slots_stand_alone() {
     let certified = bench.verifier.protocol().windowed(certified);
     assert_eq!(machine.rests_on(&certified), None);
 }
+
+/// A primary may hold slots back once its view has decided one of its own, and nobody else may.
+#[test]
+fn a_primary_may_pause_once_its_view_has_decided() {
+    let mut primary = Bench::new(ProtocolKind::Pbft, 1);
+    assert_eq!(primary.machine.pause_max(), Duration::ZERO);
+    primary.decide(1, A);
+    assert_eq!(primary.machine.pause_max(), Duration::from_secs(1) / 32);
+    primary.leave_view();
+    assert_eq!(primary.machine.pause_max(), Duration::ZERO);
+    let mut backup = Bench::new(ProtocolKind::Pbft, 0);
+    backup.decide(1, A);
+    assert_eq!(backup.machine.pause_max(), Duration::ZERO);
+}
