@@ -28,6 +28,7 @@ mod latency;
 mod mempool;
 pub mod message;
 mod own_signatures;
+mod pacing;
 mod primary_delay;
 mod queries;
 mod refusals;

@@ -38,6 +38,7 @@ use crate::latency::Latencies;
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
 use crate::own_signatures::OwnSignatures;
+use crate::pacing::Pacing;
 use crate::primary_delay::PrimaryDelay;
 use crate::queries::PendingQueries;
 use crate::refusals::{Refusal, RefusalCounts};
@@ -114,9 +115,12 @@ pub struct Replica {
     last: Option<(Header, Digest)>,
     queries: PendingQueries,
     propose_request: Option<ProposeRequest>,
-    /// Time at which a pending body may be proposed that may not yet.
+    /// Time at which what may not be proposed yet may be.
     propose_at: Option<Time>,
     batching: Batching,
+    pacing: Pacing,
+    /// Time at which the protocol last asked for a payload.
+    requested_at: Time,
     primary_delay: PrimaryDelay,
     /// The time of the last input.
     now: Time,
@@ -228,6 +232,8 @@ impl Replica {
             propose_request: None,
             propose_at: None,
             batching: Batching::new(Duration::from_millis(settings.batch_delay_ms)),
+            pacing: Pacing::new(settings.timeout()),
+            requested_at: Time(0),
             primary_delay: dissemination::primary_delay(&config),
             now: Time(0),
             view: View(0),
@@ -261,6 +267,12 @@ impl Replica {
     #[must_use]
     pub fn view(&self) -> View {
         self.protocol.state().view()
+    }
+
+    /// The last decided height.
+    #[must_use]
+    pub fn decided(&self) -> Height {
+        self.schedule.decided()
     }
 
     /// Names the leader of the view that was just entered. A leader that stays until it fails has
@@ -535,7 +547,9 @@ impl Replica {
             Output::Send { to, message } => self.send_protocol(to, message),
             Output::Persist(record) => self.effects.push_back(Effect::Persist(record)),
             Output::Combine(job) => self.effects.push_back(Effect::Combine(job)),
-            Output::RequestPayload(request) => self.propose_request = Some(request),
+            Output::RequestPayload(request) => {
+                (self.propose_request, self.requested_at) = (Some(request), now);
+            }
             Output::RequestBodies { block, height, bodies, change, source } => {
                 let mut needed: Vec<BodyRef> =
                     bodies.into_iter().filter(|name| !self.certifier.covers(name)).collect();
@@ -720,6 +734,7 @@ impl Machine for Replica {
                     self.own_signatures.ask_again(now);
                 }
             }
+            Event::Pace(pace) => self.pacing.set(pace),
         }
         self.settle(now);
     }

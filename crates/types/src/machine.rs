@@ -61,6 +61,7 @@ use crate::{
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Combined, Digest, Policy, Scheme, Share};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A deterministic machine: `handle` an input, then `poll` until it has nothing more to say.
 pub trait Machine {
@@ -239,6 +240,10 @@ pub enum Event<M> {
     Installed(Box<ExecutedUpTo>),
     /// The host's disk is nearly full from now on, or is so no more: see duty 12.
     DiskNearlyFull(bool),
+    /// How long a leader had better wait, from now on, before it proposes a height that follows
+    /// others closely: a host says so whose threads wait for processors. Zero until it does; a
+    /// replica waits for less where more would put its view at risk.
+    Pace(Duration),
 }
 
 /// Kind of durable record; a new record replaces the last one of its kind.

@@ -14,9 +14,10 @@ use quorate_types::{BodyRef, ClientId, Effect, Recipients, Reply, Time};
 impl Replica {
     pub(super) fn schedule_decided(&mut self, now: Time, decided: Decided) {
         self.keep_ancestor(&decided);
-        if let Some(since) = self.bodies.oldest_arrival(&decided.payload.bodies) {
-            self.latencies.decisions.observe(now.since(since));
-        }
+        let since = self.bodies.oldest_arrival(&decided.payload.bodies);
+        let waited = since.map(|since| now.since(since));
+        waited.into_iter().for_each(|waited| self.latencies.decisions.observe(waited));
+        self.pacing.decided(now, waited.unwrap_or_default());
         if let Some(signers) = decided.signers {
             self.contributions.certified(signers);
         }

@@ -3,7 +3,7 @@
 use super::Replica;
 use crate::GivenUpFor;
 use crate::bodies::PAYLOAD_BYTES_MAX;
-use quorate_consensus::Input;
+use quorate_consensus::{Input, ProposeRequest};
 use quorate_crypto::Bitmap;
 use quorate_types::{Body, BodyRef, Committee, Machine, Payload, ReplicaId, Time};
 use std::collections::BTreeSet;
@@ -27,6 +27,10 @@ impl Replica {
     pub(super) fn propose(&mut self, now: Time) {
         self.propose_at = None;
         let Some(request) = &self.propose_request else { return };
+        if let Some(until) = self.paused_until(request).filter(|until| now < *until) {
+            self.propose_at = Some(until);
+            return;
+        }
         let carried: BTreeSet<BodyRef> = request.carried.iter().copied().collect();
         let Chosen { bodies, first, later } =
             if request.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
@@ -51,6 +55,24 @@ impl Replica {
         let (view, parent) = (request.view, request.parent);
         (self.propose_request, self.propose_at) = (None, None);
         self.feed(now, Input::Payload { view, parent, payload });
+    }
+
+    /// Time until which a payload is held back because processors are scarce; `None` where it is
+    /// not, or where something waits that must not: the end of an epoch, or its beginning.
+    fn paused_until(&self, request: &ProposeRequest) -> Option<Time> {
+        let is_urgent = request.nothing
+            || self.owes_first_height()
+            || self.changes.due(request.height).is_some();
+        if self.pacing.pace().is_zero() || is_urgent {
+            return None;
+        }
+        let state = self.protocol.state();
+        let stays = state.has_stable_leader();
+        if stays && self.pacing.waits_are_long() {
+            return None;
+        }
+        let since = if stays { self.requested_at } else { self.view_since };
+        self.pacing.until(since, state.pause_max())
     }
 
     /// Pending bodies in the order of their arrival that no undecided ancestor carries.

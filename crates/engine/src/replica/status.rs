@@ -61,6 +61,10 @@ pub struct Status {
     pub signs: bool,
     /// `true` while bodies wait to be decided, so that views have their time.
     pub working: bool,
+    /// Milliseconds that it waits, as a leader, before it proposes a height that follows others
+    /// closely, because its host's threads wait for processors; 0 while they do not. Where more
+    /// would put a view at risk it waits for less.
+    pub pace_ms: u64,
     /// Progress of the question after its own newest signatures, before the answer to which it
     /// signs nothing.
     pub witnesses: WitnessStatus,
@@ -131,6 +135,7 @@ impl Replica {
             certified: self.execution.newest(),
             diverged: self.execution.diverged(),
             signs: self.config.signs,
+            pace_ms: u64::try_from(self.pacing.pace().as_millis()).unwrap_or(u64::MAX),
             witnesses: self.own_signatures.status(),
             timers: self.timers_ms(),
             ignored: self.protocol.state().ignored().clone(),

@@ -16,7 +16,8 @@ pub enum Timer {
     Protocol,
     /// Sealing waiting requests into a body, at the latest.
     Seal,
-    /// Proposing a pending body that may not be proposed earlier.
+    /// Proposing a pending body that may not be proposed earlier, or what was held back because
+    /// processors are scarce.
     Propose,
     /// Asking for bodies again, or for the first time after a grace.
     FetchBodies,
