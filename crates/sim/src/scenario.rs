@@ -52,6 +52,10 @@ fn no_time() -> RangeInclusive<u64> {
     0..=0
 }
 
+fn is_none(micros: &u64) -> bool {
+    *micros == 0
+}
+
 impl Durations {
     /// Returns `true` if checks take time.
     #[must_use]
@@ -102,6 +106,10 @@ pub struct Scenario {
     pub durations: Durations,
     /// Microseconds on each member's clock to a second.
     pub clock_rates: Vec<u64>,
+    /// Longest pace that hosts set for leaders, now and then another, in microseconds; 0 where they
+    /// set none.
+    #[serde(skip_serializing_if = "is_none")]
+    pub pace_us_max: u64,
     /// Behaviour of each member, by index.
     pub behaviours: Vec<Behaviour>,
     /// Faults with their times.
@@ -169,6 +177,7 @@ impl Scenario {
                 check_us: no_time(),
             },
             clock_rates: vec![1_000_000; replicas],
+            pace_us_max: 0,
             behaviours: vec![Behaviour::Honest; replicas],
             schedule: Schedule::new(),
             changes: Vec::new(),
@@ -219,6 +228,7 @@ impl Scenario {
         }
         scenario.settings.execution_certificates = Rng::new(seed, "certificates", 0).one_in(3);
         scenario.draw_checks();
+        scenario.draw_paces();
         scenario.draw_conditions(&mut rng);
         scenario.draw_behaviours(&mut rng);
         if rng.coin() {
@@ -252,6 +262,14 @@ impl Scenario {
         let mut rng = Rng::new(self.seed, "checks", 0);
         if rng.coin() {
             self.durations.check_us = 10..=*rng.choose(&[50, 200, 1_000, 2_000]);
+        }
+    }
+
+    /// In a quarter of the scenarios hosts set paces, up to what no view could bear.
+    fn draw_paces(&mut self) {
+        let mut rng = Rng::new(self.seed, "paces", 0);
+        if rng.one_in(4) {
+            self.pace_us_max = *rng.choose(&[2_000, 20_000, 1_000_000]);
         }
     }
 
@@ -631,6 +649,9 @@ impl Scenario {
             ("corrupting networks", self.conditions.corrupt_permille),
         ];
         conditions.iter().filter(|(_, of)| *of > 0).for_each(|(kind, _)| count(kind));
+        if self.pace_us_max > 0 {
+            count("hosts that set paces");
+        }
         tried
     }
 

@@ -13,6 +13,7 @@ mod clock;
 mod effects;
 mod epochs;
 mod events;
+mod paces;
 mod reactions;
 mod replica;
 mod setup;

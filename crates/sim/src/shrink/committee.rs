@@ -184,6 +184,7 @@ fn calmer_hosts(scenario: &Scenario) -> Vec<Scenario> {
     let calm = Scenario::calm(0, 1);
     vec![
         with(scenario, |s| s.clock_rates.fill(1_000_000)),
+        with(scenario, |s| s.pace_us_max = 0),
         with(scenario, |s| s.durations = calm.durations.clone()),
         with(scenario, |s| s.executor = calm.executor.clone()),
         with(scenario, |s| s.log = calm.log.clone()),

@@ -8,6 +8,7 @@ use checks::CheckThreads;
 pub(crate) use checks::{Arrival, Checked, Station};
 
 use super::clock::Clock;
+use super::paces::Paces;
 use crate::byzantine::{Behaviour, Liar};
 use crate::epoch::{Ended, EpochConfig};
 use crate::faults::DiskFailure;
@@ -126,6 +127,7 @@ pub(crate) struct HostConfig {
     pub(crate) executor: ExecutorConfig,
     pub(crate) durations: Durations,
     pub(crate) clock_rate: u64,
+    pub(crate) paces: Paces,
 }
 
 /// A replica's host: its disks, and while it runs, everything else.
@@ -511,7 +513,13 @@ impl ReplicaHost {
     pub(crate) fn finish(&mut self, now: Time, work: Work) -> Turn {
         let mut turn = Turn::default();
         let outcome = match work {
-            Work::Sync => self.finish_sync(now, &mut turn),
+            Work::Sync => {
+                let synced = self.finish_sync(now, &mut turn);
+                if let Some(pace) = self.config.paces.synced() {
+                    self.feed(now, Event::Pace(pace), &mut turn);
+                }
+                synced
+            }
             Work::Execute => self.finish_task(now, &mut turn),
             Work::Snapshot => self.finish_snapshot(now, &mut turn),
             Work::Read(request) => self.finish_read(now, &request, &mut turn),

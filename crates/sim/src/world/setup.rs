@@ -1,5 +1,6 @@
 //! Setup of a world: keys, committee, hosts, load.
 
+use super::paces::Paces;
 use super::replica::{HostConfig, ReplicaHost};
 use crate::byzantine::Behaviour;
 use crate::epoch::EpochConfig;
@@ -60,6 +61,7 @@ pub(super) fn hosts(
             executor: scenario.executor.clone(),
             durations: scenario.durations.clone(),
             clock_rate,
+            paces: Paces::new(scenario.seed, number, scenario.pace_us_max),
         };
         let rng = Rng::new(scenario.seed, "host", number as u64);
         ReplicaHost::new(config, Arc::clone(first), rng)
