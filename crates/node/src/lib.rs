@@ -39,6 +39,7 @@ pub mod machine;
 mod marker;
 pub mod metrics;
 mod observer;
+mod pacing;
 pub mod pages;
 pub mod payments;
 pub mod pool;

@@ -21,6 +21,7 @@
 use crate::clock::{Clock, WallClock};
 use crate::evidence::EvidenceFolder;
 use crate::log::{LogQueue, Outgoing};
+use crate::pacing::{Pacer, RunQueue};
 use crate::pool::{MessageSink, Pool};
 use crate::reading::StateViews;
 use crate::rescue::ProofOutlet;
@@ -35,7 +36,7 @@ use quorate_engine::{
 use quorate_storage::Room;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::machine::{CombineJob, Entry, Halt, ReadRequest, Task};
-use quorate_types::{Event, Lane, Machine, Peer, Recipients, Verified};
+use quorate_types::{Event, Lane, Machine, Peer, Recipients, Time, Verified};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -186,6 +187,7 @@ pub struct MachineThread {
     stop: Receiver<()>,
     clock: Clock,
     wall: WallClock,
+    pacer: Pacer,
     status: ShownStatus,
     shown_at: Instant,
     /// Something happened since the status was shown.
@@ -223,6 +225,7 @@ impl MachineThread {
             stop,
             clock: wall.clock(),
             wall,
+            pacer: Pacer::default(),
             status,
             shown_at,
             changed: true,
@@ -245,6 +248,7 @@ impl MachineThread {
     /// When the replica stops itself.
     pub fn run(mut self, first: Input) -> Result<(), Halt> {
         let mut next = Next::Event(first);
+        let run_queue = RunQueue::of_this_thread();
         loop {
             let now = self.clock.now();
             let is_first = matches!(next, Next::Event(Event::Recovered(_)));
@@ -254,6 +258,7 @@ impl MachineThread {
                 tracing::warn!("the wall clock moved, or this machine was suspended");
                 self.replica.handle(now, Event::WallClock(origin_ms));
             }
+            self.set_pace(now, &run_queue);
             match next {
                 Next::Event(event) => {
                     #[cfg(feature = "liar")]
@@ -272,6 +277,17 @@ impl MachineThread {
             self.dispatch_all()?;
             self.show_status();
             next = self.next();
+        }
+    }
+
+    /// Now and then: whether this thread waits for processors, and what pace that makes.
+    fn set_pace(&mut self, now: Time, run_queue: &RunQueue) {
+        if self.pacer.is_due(now)
+            && let Some(waited) = run_queue.waited()
+            && let Some(pace) = self.pacer.look(now, waited, self.replica.decided())
+        {
+            tracing::debug!(pacer = ?self.pacer, "the pace of this member's proposals changed");
+            self.replica.handle(now, Event::Pace(pace));
         }
     }
 

@@ -93,6 +93,7 @@ struct ReplicaGauges {
     signs: Gauge,
     diverged: Gauge,
     waits_for_witnesses: Gauge,
+    pace_ms: Gauge,
 }
 
 /// Counters of protocol messages in the replica, by labels.
@@ -404,6 +405,7 @@ impl ReplicaGauges {
             "1 while it signs nothing because too few others have shown what it signed",
             &gauges.waits_for_witnesses,
         );
+        add("pace_ms", "Pause of a leader because threads wait for processors", &gauges.pace_ms);
         add("sync_from_height", "Executed height while catching up, or 0", &gauges.sync_from);
         add("sync_to_height", "Height that is being caught up to, or 0", &gauges.sync_to);
         add("faults", "Messages that broke a rule of the protocol", &gauges.faults);
@@ -429,6 +431,7 @@ impl ReplicaGauges {
         self.diverged.set(i64::from(status.diverged.is_some()));
         let waits = status.witnesses.state == WitnessState::Waiting;
         self.waits_for_witnesses.set(i64::from(waits));
+        self.pace_ms.set(status.pace_ms.cast_signed());
     }
 }
 
