@@ -324,6 +324,12 @@ pub enum Mutant {
     PruneUnexecuted,
     /// Storage: a snapshot replaces the state in more than one transaction.
     SplitInstall,
+    /// Storage: a chunk goes with the older snapshot though the newer one names it too.
+    RemoveSharedChunks,
+    /// Storage: a snapshot is complete before its chunks are durable.
+    CompleteBeforeChunks,
+    /// Storage: a damaged chunk takes one snapshot with it, and stays for the others.
+    KeepDamagedChunk,
     /// State transfer: a snapshot is installed that too few members vouch for.
     InstallUnvouched,
     /// State transfer: a chunk is taken without comparing its hash.

@@ -55,8 +55,8 @@ pub trait Disk: Send {
         file.sync_data()
     }
 
-    /// Gives a file another name, which nothing has. Durable after the next
-    /// [`Disk::sync_directory`].
+    /// Gives a file another name, in the place of any that has it: after a crash the name is either
+    /// file's. Durable after the next [`Disk::sync_directory`].
     ///
     /// # Errors
     /// When there is no such file or the name cannot be changed.

@@ -99,6 +99,14 @@ pub enum StorageError {
         /// Height that the snapshot is of.
         height: Height,
     },
+    /// A snapshot came to nothing, and nothing else is lost.
+    #[error("there is no snapshot at {height}: {reason}")]
+    NoSnapshot {
+        /// Height that it was to be of.
+        height: Height,
+        /// What stood in its way.
+        reason: &'static str,
+    },
     /// The state store belongs to another service.
     #[error(
         "the state store holds the state of service {found:?} at {height}, not of {configured:?}: correct the configuration or use another directory"
@@ -123,6 +131,12 @@ impl StorageError {
             Self::State(error) => error.0 == STATE_FULL,
             _ => false,
         }
+    }
+
+    /// Returns `true` if whoever takes a snapshot goes on without one after it.
+    #[must_use]
+    pub fn costs_a_snapshot(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::NoSnapshot { .. })
     }
 
     /// Returns `true` if the state store is damaged: it is made again from the log and the other

@@ -23,9 +23,9 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Bytes of a chunk; only the last may have fewer.
+    /// Most bytes of a chunk.
     pub const CHUNK_BYTES: usize = 1024 * 1024;
-    /// Most chunks: a state of 24 GiB.
+    /// Most chunks: a state of 12 GiB at least, of some 17 where keys are not chosen for it.
     pub const CHUNKS_MAX: usize = 24 * 1024;
 
     /// Digest that members vouch for: two manifests with one digest are the same.

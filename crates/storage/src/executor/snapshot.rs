@@ -1,12 +1,11 @@
 //! Snapshots of the executed state: how one is made of a store, and a store of one.
 //!
-//! The stream that is cut into chunks is, for every key in order, its length (`u32`,
-//! little-endian), the key, the value's length and the value.
+//! The stream that is cut into chunks has every key with its value, in order, behind their lengths.
 
 use super::{DECIDED, EXECUTED, ExecutedRecord, Executor, decided_key};
-use crate::snapshots::{SnapshotWriter, Snapshots};
+use crate::StorageError;
+use crate::snapshots::Snapshots;
 use crate::store::{Checkpoint, View};
-use crate::{StorageError, WantsRoom};
 use bytes::Bytes;
 use quorate_types::machine::{ExecutedUpTo, Install};
 use quorate_types::{Height, Manifest};
@@ -93,10 +92,12 @@ impl SnapshotJob {
         self.record.header.height
     }
 
-    /// Writes it; complete and durable afterwards. The ones before the last two are removed.
+    /// Writes what of it is not there already; complete and durable afterwards. The ones before the
+    /// last two are removed.
     ///
     /// # Errors
-    /// [`StorageError::Full`] when there is no room for it: nothing of it is left. Others when the
+    /// [`StorageError::Full`] when there is no room for it, and [`StorageError::NoSnapshot`] when
+    /// there can be none: nothing of it is left then, and the next one may succeed. Others when the
     /// store cannot be read or the disk fails.
     pub fn write(self, snapshots: &Snapshots) -> Result<Manifest, StorageError> {
         let height = self.height();
@@ -105,7 +106,7 @@ impl SnapshotJob {
             return Ok(manifest);
         }
         let written = self.write_anew(snapshots);
-        if written.as_ref().is_err_and(WantsRoom::wants_room) {
+        if written.as_ref().is_err_and(StorageError::costs_a_snapshot) {
             snapshots.abandon(height)?;
         }
         written
@@ -118,8 +119,7 @@ impl SnapshotJob {
             if key == EXECUTED || key.first() == Some(&DECIDED) {
                 return Ok(());
             }
-            put(&mut writer, key)?;
-            put(&mut writer, value)
+            writer.put(key, value)
         })?;
         let chunks = writer.chunks()?;
         // ★ Whoever finds a snapshot finds at least its height executed.
@@ -133,12 +133,6 @@ impl SnapshotJob {
         snapshots.finish(&manifest)?;
         Ok(manifest)
     }
-}
-
-fn put(writer: &mut SnapshotWriter<'_>, bytes: &[u8]) -> Result<(), StorageError> {
-    let length = u32::try_from(bytes.len()).expect("keys and values are megabytes at most");
-    writer.put(&length.to_le_bytes())?;
-    writer.put(bytes)
 }
 
 /// The keys and values in the staged chunks of a snapshot.

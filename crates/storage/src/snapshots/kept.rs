@@ -1,12 +1,13 @@
 //! Snapshots as a disk has them, for whoever reads them and changes nothing: the validator that
 //! took them is stopped, and may be the last of its network.
 
-use super::{FORMAT, chunk_name, height_of, manifest_name, read_whole};
+use super::files::{
+    chunk_name, format_of, former_chunk_name, height_of, manifest_name, read_chunk, read_whole,
+};
 use crate::disk::Disk;
 use crate::owner::OwnerRecord;
 use crate::{Owner, StorageError};
 use bytes::Bytes;
-use quorate_crypto::hash;
 use quorate_types::{Height, Manifest, NetworkId};
 
 /// Snapshots of one network in a folder, whoever took them.
@@ -46,17 +47,19 @@ impl KeptSnapshots {
         let name = manifest_name(height);
         let file = read_whole(self.disk.as_ref(), &name)?;
         let Some((record, bytes)) = OwnerRecord::split(&file) else { return Ok(None) };
-        let owner = record.owner_in(&self.disk.locate(&name), FORMAT, self.network)?;
+        let format = format_of(&record);
+        let owner = record.owner_in(&self.disk.locate(&name), format, self.network)?;
         let manifest = Manifest::decode(bytes).filter(|found| found.header.height == height);
         Ok(manifest.map(|manifest| (owner, manifest)))
     }
 
-    /// A chunk of a snapshot; `None` where it is damaged or gone.
+    /// A chunk of a snapshot, under the name that it has or had in the format before; `None` where
+    /// it is damaged or gone.
     #[must_use]
     pub fn chunk(&self, manifest: &Manifest, index: u32) -> Option<Bytes> {
         let expected = manifest.chunks.get(index as usize)?;
-        let name = chunk_name(manifest.header.height, index);
-        let content = read_whole(self.disk.as_ref(), &name).ok();
-        content.filter(|bytes| hash(bytes) == *expected)
+        let former = former_chunk_name(manifest.header.height, index);
+        let names = [chunk_name(expected), former];
+        names.iter().find_map(|name| read_chunk(self.disk.as_ref(), name, expected).ok())
     }
 }

@@ -1,6 +1,10 @@
 //! Snapshots: the same bytes everywhere, whole or absent after a crash, and a state to go on from.
 
-use super::{Snapshots, manifest_name};
+mod former;
+mod sharing;
+
+use super::Snapshots;
+use super::files::{chunk_name, manifest_name};
 use crate::disk::{Disk, Fault, FaultyDisk, MemoryDisk};
 use crate::store::{DiskStore, MemoryStore, Store};
 use crate::{Executor, ExecutorConfig, Owner, StorageError};
@@ -9,6 +13,7 @@ use quorate_crypto::{Digest, IdentitySecret, hash};
 use quorate_types::machine::{Block, Executed, Install, ReadAnswer, ReadItem, StagedChunk};
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
 use quorate_types::{Body, Height, Manifest, NetworkId, Payload, ReplicaId, Request};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Keeps every operation under its hash, with a value of 300 KB: a few of them fill a chunk.
@@ -71,7 +76,7 @@ fn open(disk: &MemoryDisk) -> Snapshots {
     Snapshots::open(Box::new(disk.clone()), &Owner::nobody()).expect("opened")
 }
 
-/// A snapshot of nine heights: three chunks.
+/// A snapshot of nine heights: five chunks.
 fn snapshot(disk: &MemoryDisk, by: &str) -> (Executor, Snapshots, Manifest) {
     let mut executor = executor(Box::new(MemoryStore::new()));
     run(&mut executor, 1..=9, by);
@@ -110,21 +115,12 @@ fn somebody_else_s_snapshots_are_refused_and_left() {
     assert_eq!(disk.list().expect("listed"), files);
 }
 
-/// Before owners were written down a manifest had its file for itself.
-#[test]
-fn a_snapshot_without_an_owner_is_still_one() {
-    let mut disk = MemoryDisk::new();
-    let (_, _, manifest) = snapshot(&disk, "me");
-    disk.write(&manifest_name(Height(9)), &manifest.encode()).expect("written");
-    assert_eq!(open(&disk).manifest(Height(9)), Some(manifest));
-}
-
 #[test]
 fn replicas_that_executed_the_same_make_the_same_snapshot() {
     let (_, _, mine) = snapshot(&MemoryDisk::new(), "me");
     let (_, _, yours) = snapshot(&MemoryDisk::new(), "you");
     assert_eq!(mine, yours);
-    assert_eq!(mine.chunks.len(), 3);
+    assert_eq!(mine.chunks.len(), 5);
     assert_eq!(mine.digest(), yours.digest());
     let directory = tempfile::tempdir().expect("made");
     let store = DiskStore::open(&directory.path().join("state"), &Owner::nobody()).expect("opened");
@@ -316,28 +312,41 @@ fn fail_while_taking(which: usize, kind: fn(u64) -> Fault, nth: u64) -> bool {
     run(&mut executor, 5..=5, "me");
     let failed = executor.snapshot().expect("taken").write(&snapshots).is_err();
     drop(snapshots);
-    check_all(&memory.copy(), 5);
+    let check = |disk: &MemoryDisk| {
+        let heights = check_all_of(disk);
+        assert!(heights.contains(&Height(4)), "the one before is gone: {heights:?}");
+    };
+    check(&memory.copy());
     memory.crash(&mut || true);
-    check_all(&memory, 5);
+    check(&memory);
     failed
 }
 
 #[track_caller]
-fn check_all(disk: &MemoryDisk, newest: u64) {
+fn check_all(disk: &MemoryDisk, heights: &[u64]) {
+    let heights: Vec<Height> = heights.iter().copied().map(Height).collect();
+    assert_eq!(check_all_of(disk), heights);
+}
+
+/// Heights of the snapshots on a disk, of which every chunk is read; and nothing else is there.
+#[track_caller]
+fn check_all_of(disk: &MemoryDisk) -> Vec<Height> {
     let snapshots = open(disk);
     let heights = snapshots.heights();
-    assert!(heights.contains(&Height(newest - 1)), "the one before is gone: {heights:?}");
-    let mut files = 0;
+    let mut files = BTreeSet::new();
     for age in (0..).take(heights.len()) {
         let manifest = snapshots.read(&ReadItem::Manifest(age)).expect("works").expect("there");
         let manifest = Manifest::decode(&manifest).expect("one");
-        files += 1 + manifest.chunks.len();
+        files.insert(manifest_name(manifest.header.height));
         for (index, expected) in (0..).zip(&manifest.chunks) {
+            files.insert(chunk_name(expected));
             let chunk = snapshots.read(&ReadItem::Chunk(manifest.digest(), index));
             assert_eq!(chunk.expect("works").map(|bytes| hash(&bytes)), Some(*expected));
         }
     }
-    assert_eq!(disk.list().expect("listed").len(), files, "something remains");
+    let listed = BTreeSet::from_iter(disk.list().expect("listed"));
+    assert_eq!(listed, files, "something remains, or is gone");
+    heights
 }
 
 mod mutants {
@@ -384,13 +393,14 @@ fn the_newest_is_kept_when_room_is_scarce() {
     let disk = MemoryDisk::new();
     assert_eq!(open(&disk).newest_bytes(), 0);
     let (mut executor, snapshots, first) = snapshot(&disk, "me");
-    assert_eq!(snapshots.newest_bytes(), 3 * Manifest::CHUNK_BYTES as u64);
+    let bytes = snapshots.newest_bytes();
+    assert!((2_700_000..2_710_000).contains(&bytes), "nine values and sessions: {bytes}");
     run(&mut executor, 10..=10, "me");
     executor.snapshot().expect("taken").write(&snapshots).expect("written");
     snapshots.keep_newest().expect("works");
     assert_eq!(snapshots.heights(), [Height(10)]);
     assert_eq!(snapshots.read(&ReadItem::Chunk(first.digest(), 0)), Ok(None));
-    assert!(disk.list().expect("listed").iter().all(|name| name.contains("000000000010")));
+    check_all(&disk, &[10]);
 }
 
 /// What found no room leaves nothing behind, and nothing else goes with it.
@@ -406,7 +416,8 @@ fn a_snapshot_that_found_no_room_leaves_nothing() {
     run(&mut executor, 9..=9, "me");
     let job = executor.snapshot().expect("taken");
     assert_eq!(job.height(), Height(9));
-    faults.set(vec![Fault::Full { bytes: faults.bytes() + Manifest::CHUNK_BYTES as u64 + 9 }]);
+    // The chunk of the new value is of two values or more, and the first has the sessions.
+    faults.set(vec![Fault::Full { bytes: faults.bytes() + 700_000 }]);
     let error = job.write(&snapshots).expect_err("there is no room");
     assert!(error.is_full(), "{error}");
     assert_eq!(memory.list().expect("listed"), before);
@@ -418,7 +429,7 @@ fn a_snapshot_that_found_no_room_leaves_nothing() {
 fn a_chunk_that_decayed_is_not_served() {
     let disk = MemoryDisk::new();
     let (_, snapshots, manifest) = snapshot(&disk, "me");
-    disk.flip("snapshot-000000000009-000001", 77, 3);
+    disk.flip(&chunk_name(&manifest.chunks[1]), 77, 3);
     let chunk = |index| snapshots.read(&ReadItem::Chunk(manifest.digest(), index));
     assert!(chunk(0).expect("works").is_some());
     assert_eq!(chunk(1), Ok(None));
@@ -431,7 +442,7 @@ fn what_was_staged_goes_after_an_installation() {
     let disk = MemoryDisk::new();
     let staged = open(&disk);
     hand_over(&served, &manifest, &staged, manifest.chunks.len());
-    assert_eq!(staged.staged_chunks().len(), 3);
+    assert_eq!(staged.staged_chunks().len(), 5);
     staged.clear_staged().expect("cleared");
     assert_eq!((staged.staged_chunks(), disk.list().expect("listed")), (vec![], vec![]));
 }
