@@ -1,4 +1,4 @@
-//! Costs of the key-value service's tree: updates, proofs, memory, opening.
+//! Costs of the key-value service's tree: updates, proofs, memory, opening, snapshots.
 //!
 //! ```text
 //! cargo run --release -p quorate-ledger --example state_tree -- \
@@ -9,7 +9,8 @@
 //! otherwise; updates of random present keys, 1,000 a block. `direct` is the service on a
 //! transaction of a memory store; `memory` and `disk` are whole blocks through the executor,
 //! sessions and commits included. Runs up to a million keys unless told otherwise; the disk is left
-//! out above a million. Times are of the processor, as Linux counts them for the process, with all
+//! out above a million. Snapshots are of the same state after so many updates anywhere, or of keys
+//! one after the other. Times are of the processor, as Linux counts them for the process, with all
 //! of its threads: what else the machine does matters less. Waiting for a disk is not among them.
 //! Bytes are those that went to the disk.
 
@@ -17,7 +18,9 @@ use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret, hash};
 use quorate_ledger::Kv;
 use quorate_ledger::kv::{Operation, Query, Scan, Step, verify_answer};
-use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Room, Store};
+use quorate_storage::{
+    DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, RealDisk, Room, Snapshots, Store,
+};
 use quorate_types::machine::Block;
 use quorate_types::service::{self, BlockContext, Proven, Service};
 use quorate_types::{Body, ClientId, Height, NetworkId, Payload, ReplicaId, Request};
@@ -51,6 +54,7 @@ fn main() -> Fallible<()> {
         through_executor("memory", Box::new(MemoryStore::new()), load)?;
         if keys <= DISK_KEYS_MAX {
             on_disk(&base, load, cache_bytes)?;
+            in_folder(&base, load)?;
         }
     }
     Ok(())
@@ -153,6 +157,52 @@ fn through_executor(name: &str, store: Box<dyn Store>, load: Load) -> Fallible<(
     Ok(())
 }
 
+fn in_folder(base: &Path, load: Load) -> Fallible<()> {
+    let folder = base.join(format!("quorate-snapshots-{}", std::process::id()));
+    let result = take_snapshots(&folder, load);
+    std::fs::remove_dir_all(&folder)?;
+    result
+}
+
+/// Takes a snapshot of all, and then of what changed.
+fn take_snapshots(folder: &Path, load: Load) -> Fallible<()> {
+    let snapshots = Snapshots::open(Box::new(RealDisk::open(folder)?), &Owner::nobody())?;
+    let (mut executor, _) = Executor::open(
+        Box::new(MemoryStore::new()),
+        Box::new(Kv::default()),
+        ExecutorConfig::default(),
+    )?;
+    let mut height = 0;
+    load.fill(|operations| {
+        height += 1;
+        execute_block(&mut executor, &block(height, 0, height - 1, operations), operations.len())
+    })?;
+    let mut ordered: Vec<u64> = (0..load.keys).collect();
+    ordered.sort_by_cached_key(|n| key(*n));
+    let mut blocks = 0;
+    let mut take = |what: &str, updates: &[u64]| {
+        for numbers in updates.chunks(BATCH as usize) {
+            let operations = load.puts(numbers.iter().copied());
+            let block = block(height + blocks + 1, 1, blocks, &operations);
+            execute_block(&mut executor, &block, operations.len())?;
+            blocks += 1;
+        }
+        let (start, written) = (processor_ns()?, bytes_written()?);
+        executor.snapshot()?.write(&snapshots)?;
+        let bytes = bytes_written()? - written;
+        report(&format!("snapshot, {what}"), "ms", micros_since(start)? / 1e3);
+        report(&format!("snapshot, {what}"), "MB", bytes as f64 / 1e6);
+        Fallible::Ok(())
+    };
+    take("all new", &ordered[..1])?;
+    for count in [1, 100, BATCH, 10 * BATCH] {
+        let anywhere: Vec<u64> = (0..count).map(|draw| random(draw, load.keys)).collect();
+        take(&format!("{count} anywhere"), &anywhere)?;
+        take(&format!("{count} together"), &ordered[..count as usize])?;
+    }
+    Ok(())
+}
+
 /// Executes the next height, of which so many operations take effect.
 fn execute_block(executor: &mut Executor, block: &Block, operations: usize) -> Fallible<()> {
     let executed = executor.execute(block)?;
@@ -177,6 +227,12 @@ impl Load {
     fn updates(self, block: u64) -> Vec<Bytes> {
         let numbers = block * BATCH..(block + 1) * BATCH;
         let put = |n| Operation::put(key(random(n, self.keys)), self.value(n + self.keys));
+        numbers.map(|n| put(n).encode()).collect()
+    }
+
+    /// New values of these keys.
+    fn puts(self, numbers: impl Iterator<Item = u64>) -> Vec<Bytes> {
+        let put = |n| Operation::put(key(n), self.value(n + 2 * self.keys));
         numbers.map(|n| put(n).encode()).collect()
     }
 
@@ -240,5 +296,5 @@ fn micros_since(start: u64) -> Fallible<f64> {
 }
 
 fn report(what: &str, unit: &str, figure: f64) {
-    println!("  {what:<22} {figure:>10.2} {unit}");
+    println!("  {what:<26} {figure:>10.2} {unit}");
 }

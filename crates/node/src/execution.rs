@@ -5,7 +5,7 @@ use crate::reading::StateViews;
 use crate::receiving::next_of;
 use crate::validator::News;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError, WantsRoom};
+use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError};
 use quorate_types::Height;
 use quorate_types::machine::{Executed, ExecutedUpTo, QueryJob, QueryResult, Task};
 use std::sync::Arc;
@@ -170,8 +170,8 @@ fn write_snapshot(
     }
     match job.write(snapshots) {
         Ok(manifest) => tracing::debug!(%height, chunks = manifest.chunks.len(), "snapshot"),
-        Err(error) if error.wants_room() => {
-            tracing::warn!(%height, %error, "no snapshot is taken: there is no room for it");
+        Err(error) if error.costs_a_snapshot() => {
+            tracing::warn!(%height, %error, "no snapshot is taken");
         }
         Err(error) => return Err(error),
     }

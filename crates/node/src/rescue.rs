@@ -51,6 +51,14 @@ pub enum RescueError {
         /// What was found of each.
         looked_at: String,
     },
+    /// A chunk was whole, and is not any more.
+    #[error("{folder} gave back the snapshot at {height} once and not again: its disk fails, nothing was exported; copy the folder to another disk and export from there", folder = folder.display())]
+    Decayed {
+        /// Folder of the data.
+        folder: PathBuf,
+        /// Height that the snapshot is of.
+        height: Height,
+    },
     /// A file could not be read or written.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     File {

@@ -49,13 +49,7 @@ pub fn export(data_dir: &Path, first: &CommitteeFile, out: &Path) -> Result<Expo
     let mut looked_at = Vec::new();
     for height in search.snapshots.heights() {
         match search.certified(*height)? {
-            Ok((state, by, owner)) => {
-                let chunks =
-                    (0..).map_while(|index| search.snapshots.chunk(&state.manifest, index));
-                StateFile::write(out, &state, chunks)?;
-                let executed = executed_height(data_dir, &owner);
-                return Ok(Exported { state, by, executed });
-            }
+            Ok(certified) => return search.write(certified, data_dir, out),
             Err(reason) => looked_at.push(format!("{height} {reason}")),
         }
     }
@@ -83,8 +77,17 @@ struct Search {
     committee: Committee,
 }
 
-/// A state that is certified, by whom, and who took the snapshot; or why it is none.
-type Verdict = Result<(ExportedState, CertifiedBy, Owner), String>;
+/// A state that is certified, by whom, and who took the snapshot.
+struct Certified {
+    state: ExportedState,
+    by: CertifiedBy,
+    owner: Owner,
+    /// Bytes of each chunk.
+    lengths: Vec<u32>,
+}
+
+/// The same, or why it is none.
+type Verdict = Result<Certified, String>;
 
 impl Search {
     /// Whether the snapshot of this height is whole and certified.
@@ -92,23 +95,45 @@ impl Search {
         let Some((owner, manifest)) = self.snapshots.manifest(height)? else {
             return Ok(Err("is damaged".into()));
         };
-        if !self.is_whole(&manifest) {
+        let Some(lengths) = self.lengths(&manifest) else {
             return Ok(Err("is damaged".into()));
-        }
+        };
         let is_end = self.steps.iter().any(|step| step.header == manifest.header);
         let certificate = self.proofs.read(height).filter(|_| !is_end);
         let (network, steps) = (self.committee.network(), self.steps.clone());
         let state = ExportedState { network, steps, manifest, certificate };
         let checked = state.check(self.committee.clone(), KeyCache::On);
         Ok(match checked {
-            Ok((_, by)) => Ok((state, by, owner)),
+            Ok((_, by)) => Ok(Certified { state, by, owner, lengths }),
             Err(error) => Err(format!("is not ({error})")),
         })
     }
 
-    fn is_whole(&self, manifest: &Manifest) -> bool {
-        let mut indices = (0..).take(manifest.chunks.len());
-        indices.all(|index| self.snapshots.chunk(manifest, index).is_some())
+    /// Bytes of each chunk, if all are whole.
+    fn lengths(&self, manifest: &Manifest) -> Option<Vec<u32>> {
+        let chunks = (0..).take(manifest.chunks.len());
+        let length = |index| u32::try_from(self.snapshots.chunk(manifest, index)?.len()).ok();
+        chunks.map(length).collect()
+    }
+
+    /// Writes one into a new file. Its chunks are read a second time: one that fails by then ends
+    /// it, and no part of a state is left.
+    fn write(
+        &self,
+        certified: Certified,
+        data_dir: &Path,
+        out: &Path,
+    ) -> Result<Exported, RescueError> {
+        let Certified { state, by, owner, lengths } = certified;
+        let chunks = (0..).zip(&lengths).map(|(index, length)| {
+            let chunk = self.snapshots.chunk(&state.manifest, index);
+            let chunk = chunk.filter(|chunk| chunk.len() == *length as usize);
+            let (folder, height) = (data_dir.to_owned(), state.manifest.header.height);
+            chunk.ok_or(RescueError::Decayed { folder, height })
+        });
+        StateFile::write(out, (&state, &lengths), chunks)?;
+        let executed = executed_height(data_dir, &owner);
+        Ok(Exported { state, by, executed })
     }
 }
 

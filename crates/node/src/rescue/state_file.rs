@@ -1,5 +1,14 @@
-//! A state as one file: a line that says so, what describes and proves it, and the chunks of its
-//! snapshot one after the other, as members send them to one another.
+//! A state as one file.
+//!
+//! ```text
+//! "quorate state v2\n"
+//! length of the description u32, description
+//! length of each chunk u32, as many as the description names
+//! the chunks one after the other
+//! ```
+//!
+//! Numbers are little-endian. The first version had no lengths: chunks of a mebibyte, and the last
+//! of the rest. It is read, and not written.
 
 use super::RescueError;
 use bytes::Bytes;
@@ -11,7 +20,9 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Begins every file, with the version.
-const FORMAT: &[u8] = b"quorate state v1\n";
+const FORMAT: &[u8; 17] = b"quorate state v2\n";
+/// Begins those of the version before.
+const FORMAT_BEFORE: &[u8; 17] = b"quorate state v1\n";
 
 /// A file that is being read.
 #[derive(Debug)]
@@ -21,8 +32,8 @@ pub struct StateFile {
     path: PathBuf,
     chunks: BufReader<File>,
     next: usize,
-    /// Bytes of chunks that follow.
-    bytes: u64,
+    /// Bytes of each chunk.
+    lengths: Vec<u32>,
 }
 
 impl StateFile {
@@ -35,27 +46,36 @@ impl StateFile {
         let refused = |problem| RescueError::Form { path: path.to_owned(), problem };
         let file = File::open(path).map_err(read)?;
         let whole = file.metadata().map_err(read)?.len();
-        let mut chunks = BufReader::new(file);
+        let mut from = BufReader::new(file);
         let (mut format, mut length) = ([0; FORMAT.len()], [0; 4]);
-        let begun = chunks.read_exact(&mut format).and_then(|()| chunks.read_exact(&mut length));
-        if begun.is_err() || format != FORMAT {
+        let begun = from.read_exact(&mut format).and_then(|()| from.read_exact(&mut length));
+        if begun.is_err() || ![FORMAT, FORMAT_BEFORE].contains(&&format) {
             return Err(refused("it does not begin as one"));
         }
         let length = u32::from_le_bytes(length);
         let head = (FORMAT.len() + size_of::<u32>()) as u64 + u64::from(length);
-        let bytes = whole.checked_sub(head).ok_or_else(|| refused("it is cut off"))?;
+        let mut bytes = whole.checked_sub(head).ok_or_else(|| refused("it is cut off"))?;
         if length as usize > ExportedState::BYTES_MAX {
             return Err(refused("its description is too long"));
         }
         let mut description = vec![0; length as usize];
-        chunks.read_exact(&mut description).map_err(read)?;
+        from.read_exact(&mut description).map_err(read)?;
         let state = ExportedState::decode(&description);
         let state = state.ok_or_else(|| refused("its description cannot be read"))?;
-        let count = state.manifest.chunks.len() as u64;
-        if bytes.div_ceil(Manifest::CHUNK_BYTES as u64) != count {
+        let count = state.manifest.chunks.len();
+        let lengths = if format == *FORMAT {
+            let table = (count * size_of::<u32>()) as u64;
+            bytes = bytes.checked_sub(table).ok_or_else(|| refused("it is cut off"))?;
+            read_lengths(&mut from, count).map_err(read)?
+        } else {
+            mebibytes(bytes, count)
+        };
+        let is_chunk = |length: &u32| *length as usize <= Manifest::CHUNK_BYTES;
+        let sum: u64 = lengths.iter().copied().map(u64::from).sum();
+        if sum != bytes || lengths.len() != count || !lengths.iter().all(is_chunk) {
             return Err(refused("it is cut off, or something follows"));
         }
-        Ok(Self { state, path: path.to_owned(), chunks, next: 0, bytes })
+        Ok(Self { state, path: path.to_owned(), chunks: from, next: 0, lengths })
     }
 
     /// Path of the file.
@@ -71,11 +91,10 @@ impl StateFile {
     pub fn next_chunk(&mut self) -> Result<Option<Bytes>, RescueError> {
         let all = &self.state.manifest.chunks;
         let Some(expected) = all.get(self.next) else { return Ok(None) };
-        let length = self.bytes.min(Manifest::CHUNK_BYTES as u64);
-        let mut chunk = vec![0; usize::try_from(length).expect("a megabyte")];
+        let mut chunk = vec![0; self.lengths[self.next] as usize];
         let read = self.chunks.read_exact(&mut chunk);
         read.map_err(RescueError::file("read", &self.path))?;
-        (self.next, self.bytes) = (self.next + 1, self.bytes - length);
+        self.next += 1;
         if hash(&chunk) != *expected && !mutants::active(Mutant::StateChunkUnchecked) {
             let (path, index, chunks) = (self.path.clone(), self.next, all.len());
             return Err(RescueError::Chunk { path, index, chunks });
@@ -83,37 +102,61 @@ impl StateFile {
         Ok(Some(chunk.into()))
     }
 
-    /// Writes a file that is not there yet, durably, from the chunks in their order. What cannot be
-    /// finished is removed.
+    /// Writes a file that is not there yet, durably, from the chunks in their order and their
+    /// lengths. What cannot be finished is removed.
     ///
     /// # Errors
-    /// [`RescueError::File`].
+    /// [`RescueError::File`], and the first among the chunks.
     pub(super) fn write(
         path: &Path,
-        state: &ExportedState,
-        chunks: impl Iterator<Item = Bytes>,
+        (state, lengths): (&ExportedState, &[u32]),
+        chunks: impl Iterator<Item = Result<Bytes, RescueError>>,
     ) -> Result<(), RescueError> {
         let made = OpenOptions::new().write(true).create_new(true).open(path);
         let file = made.map_err(RescueError::file("make", path))?;
-        let written = write_to(file, state, chunks);
-        written.map_err(|error| {
-            let _ = std::fs::remove_file(path);
-            RescueError::file("write", path)(error)
-        })
+        let written = write_to(BufWriter::new(file), path, (state, lengths), chunks);
+        written.inspect_err(|_| drop(std::fs::remove_file(path)))
     }
 }
 
+/// The lengths of so many chunks.
+fn read_lengths(from: &mut impl Read, count: usize) -> io::Result<Vec<u32>> {
+    let mut table = vec![0; count * size_of::<u32>()];
+    from.read_exact(&mut table)?;
+    let lengths = table.chunks_exact(size_of::<u32>());
+    Ok(lengths.map(|one| u32::from_le_bytes(one.try_into().expect("4 bytes"))).collect())
+}
+
+/// Lengths of chunks in a file of the version before, as far as so many lead.
+fn mebibytes(bytes: u64, count: usize) -> Vec<u32> {
+    let mut left = bytes;
+    let mut next = || {
+        let length = left.min(Manifest::CHUNK_BYTES as u64);
+        left -= length;
+        u32::try_from(length).expect("a megabyte")
+    };
+    let lengths = (0..count).map(|_| next());
+    lengths.filter(|length| *length > 0).collect()
+}
+
 fn write_to(
-    file: File,
-    state: &ExportedState,
-    mut chunks: impl Iterator<Item = Bytes>,
-) -> io::Result<()> {
+    mut to: BufWriter<File>,
+    path: &Path,
+    (state, lengths): (&ExportedState, &[u32]),
+    mut chunks: impl Iterator<Item = Result<Bytes, RescueError>>,
+) -> Result<(), RescueError> {
+    let failed = |error| RescueError::file("write", path)(error);
+    write_head(&mut to, state, lengths).map_err(failed)?;
+    chunks.try_for_each(|chunk| to.write_all(&chunk?).map_err(failed))?;
+    let file = to.into_inner().map_err(io::IntoInnerError::into_error).map_err(failed)?;
+    file.sync_all().map_err(failed)
+}
+
+fn write_head(to: &mut impl Write, state: &ExportedState, lengths: &[u32]) -> io::Result<()> {
     let description = state.encode();
     let length = u32::try_from(description.len()).map_err(io::Error::other)?;
-    let mut to = BufWriter::new(file);
     to.write_all(FORMAT)?;
     to.write_all(&length.to_le_bytes())?;
     to.write_all(&description)?;
-    chunks.try_for_each(|chunk| to.write_all(&chunk))?;
-    to.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    lengths.iter().try_for_each(|length| to.write_all(&length.to_le_bytes()))
 }

@@ -5,14 +5,14 @@ use crate::epochs::tests::{certify, end_of};
 use crate::{Epochs, NodeConfig, NodeError, Testnet, TestnetPlan};
 use bytes::Bytes;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
-use quorate_crypto::{IdentitySecret, KeyCache, KeyFile};
+use quorate_crypto::{IdentitySecret, KeyCache, KeyFile, hash};
 use quorate_ledger::kv::{Kv, Operation};
 use quorate_storage::{Executor, MemoryStore, Owner, RealDisk, Role, Snapshots};
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::machine::Block;
 use quorate_types::{
-    Body, CertifiedBy, Committee, CommitteeFile, ExportedStateError, Header, Height, Payload,
-    Purpose, ReplicaId, Request,
+    Body, CertifiedBy, Committee, CommitteeFile, ExportedState, ExportedStateError, Header, Height,
+    Manifest, NetworkId, Payload, Purpose, ReplicaId, Request,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -246,12 +246,114 @@ fn a_state_that_comes_to_another_root_is_refused() {
     let last = chunks.last_mut().expect("one");
     *last.last_mut().expect("bytes") ^= 1;
     let mut state = file.state.clone();
-    let hashes = chunks.iter().map(|chunk| quorate_crypto::hash(chunk));
+    let hashes = chunks.iter().map(|chunk| hash(chunk));
     state.manifest.chunks = hashes.collect();
     let changed = old.out("changed");
-    StateFile::write(&changed, &state, chunks.into_iter().map(Bytes::from)).expect("written");
+    write(&changed, &state, &chunks).expect("written");
     let refused = check(&changed, &old.file, Box::new(Kv::default())).expect_err("another root");
     assert!(matches!(refused, RescueError::OtherRoot { .. }), "{refused}");
+}
+
+/// A state's file of these chunks.
+fn write(path: &Path, state: &ExportedState, chunks: &[Vec<u8>]) -> Result<(), RescueError> {
+    let lengths = chunks.iter().map(|chunk| u32::try_from(chunk.len()).expect("small"));
+    let lengths: Vec<u32> = lengths.collect();
+    let chunks = chunks.iter().map(|chunk| Ok(Bytes::copy_from_slice(chunk)));
+    StateFile::write(path, (state, &lengths), chunks)
+}
+
+/// A description of a state whose chunks are these, proven by nobody.
+fn described(chunks: &[Vec<u8>]) -> ExportedState {
+    let chunks = chunks.iter().map(|chunk| hash(chunk)).collect();
+    let (service, header) = ("kv".to_owned(), Header::default());
+    let manifest = Manifest { service, header, operations: 0, chunks };
+    ExportedState { network: NetworkId([7; 32]), steps: vec![], manifest, certificate: None }
+}
+
+/// The chunks in a file, as it is read.
+fn chunks_of(path: &Path) -> Result<Vec<Bytes>, RescueError> {
+    let mut file = StateFile::open(path)?;
+    std::iter::from_fn(|| file.next_chunk().transpose()).collect()
+}
+
+/// The file's bytes. A change of them needs a new version in its first line.
+#[test]
+fn golden_bytes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let chunks = [b"one".to_vec(), b"and two".to_vec()];
+    let state = described(&chunks);
+    write(&path, &state, &chunks).expect("written");
+    let description = state.encode();
+    let length = u32::try_from(description.len()).expect("small").to_le_bytes();
+    let golden = [&b"quorate state v2\n"[..], &length, &description, &[3, 0, 0, 0, 7, 0, 0, 0]];
+    let golden = [&golden.concat()[..], b"oneand two"].concat();
+    assert_eq!(fs::read(&path).expect("a file"), golden);
+    assert_eq!(chunks_of(&path).expect("sound"), chunks);
+    for cut in [1, 10, 14, 18] {
+        fs::write(&path, &golden[..golden.len() - cut]).expect("written");
+        assert!(said(chunks_of(&path)).contains("it is cut off"), "by {cut}");
+    }
+}
+
+/// Exported by the version before: chunks of a mebibyte each, and the last of what is left.
+#[test]
+fn a_file_of_the_version_before_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let chunks = [vec![1; Manifest::CHUNK_BYTES], vec![2; Manifest::CHUNK_BYTES], vec![3; 9]];
+    let description = described(&chunks).encode();
+    let length = u32::try_from(description.len()).expect("small").to_le_bytes();
+    let head = [&b"quorate state v1\n"[..], &length, &description].concat();
+    let whole = [head, chunks.concat()].concat();
+    fs::write(&path, &whole).expect("written");
+    assert_eq!(chunks_of(&path).expect("sound"), chunks);
+    for bytes in [&whole[..whole.len() - 9], &[&whole[..], &vec![0; 1 << 20]].concat()] {
+        fs::write(&path, bytes).expect("written");
+        assert!(said(chunks_of(&path)).contains("it is cut off, or something follows"));
+    }
+}
+
+/// What a chunk's length says is not taken from anybody.
+#[test]
+fn a_chunk_longer_than_any_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let chunks = [vec![1; Manifest::CHUNK_BYTES + 1]];
+    write(&path, &described(&chunks), &chunks).expect("written");
+    assert!(said(chunks_of(&path)).contains("it is cut off, or something follows"));
+}
+
+/// A disk that fails while a state is exported leaves no part of it.
+#[test]
+fn an_export_that_fails_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let chunks = [b"one".to_vec(), b"two".to_vec()];
+    let decayed = || RescueError::Decayed { folder: "data".into(), height: Height(8) };
+    let read = [Ok(Bytes::from_static(b"one")), Err(decayed())];
+    let failed = StateFile::write(&path, (&described(&chunks), &[3, 3]), read.into_iter());
+    assert!(said(failed).contains("once and not again"));
+    assert!(!path.exists(), "half a state is left");
+}
+
+/// The last disk may be one that nobody has opened since the version before.
+#[test]
+fn snapshots_of_the_version_before_are_exported() {
+    let old = Place::new();
+    let headers = old.take_snapshots(&[EVERY]);
+    old.keep_certificate(&[1, 2], headers[0]);
+    let folder = old.data().join("snapshots");
+    let out = old.out("state");
+    let exported = export(old.data(), &old.file, &out).expect("exported");
+    for (index, chunk) in exported.state.manifest.chunks.iter().enumerate() {
+        let (name, former) =
+            (format!("chunk-{}", chunk.to_hex()), format!("snapshot-{EVERY:012}-{index:06}"));
+        fs::rename(folder.join(name), folder.join(former)).expect("renamed");
+    }
+    let again = old.out("again");
+    export(old.data(), &old.file, &again).expect("exported");
+    assert_eq!(fs::read(&again).expect("a file"), fs::read(&out).expect("a file"));
 }
 
 /// ★ A chunk is the one that is named.

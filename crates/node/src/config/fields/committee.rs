@@ -197,8 +197,8 @@ const SETTINGS: &[Field] = &[
         "heights",
         (4, 1 << 20),
         "Every so many heights a snapshot of the state is taken. Only snapshots of one height can vouch \
-         for one another. Blocks are kept from the last but one on, whatever retention_bytes says; each snapshot writes \
-         the whole state.",
+         for one another. Blocks are kept from the last but one on, whatever retention_bytes says; each snapshot reads \
+         the whole state, and writes the chunks of it that changed.",
     ),
     number(
         "clock_drift_max_ms",
