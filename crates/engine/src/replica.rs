@@ -55,7 +55,9 @@ use quorate_consensus::{
 };
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::machine::{CombineOutcome, DecidedRecord, ReadAnswer, ReadItem, ReadRequest};
+use quorate_types::machine::{
+    CombineOutcome, DecidedRecord, ReadAnswer, ReadItem, ReadRequest, SnapshotsOnDisk,
+};
 use quorate_types::{
     Body, BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Purpose, Recipients,
     ReplicaId, Request, Time, Verified, View,
@@ -98,8 +100,8 @@ pub struct Replica {
     on_disk: Height,
     sync: BlockSync,
     snapshots: SnapshotSync,
-    /// The height of the oldest complete snapshot on disk.
-    oldest_snapshot: Option<Height>,
+    /// Complete snapshots that the host keeps.
+    snapshots_on_disk: SnapshotsOnDisk,
     /// Everything executed up to this height is durable.
     durable: Height,
     /// Height below which the host was last told to release records.
@@ -222,7 +224,7 @@ impl Replica {
                 Arc::clone(config.verifier.committee()),
                 config.verifier.start().clone(),
             ),
-            oldest_snapshot: None,
+            snapshots_on_disk: SnapshotsOnDisk::default(),
             durable: Height(0),
             released_below: Height(0),
             snapshots_installed: 0,
@@ -723,8 +725,8 @@ impl Machine for Replica {
                 self.durable = self.durable.max(height);
                 self.release();
             }
-            Event::Snapshotted(heights) => {
-                self.oldest_snapshot = heights.first().copied();
+            Event::Snapshotted(on_disk) => {
+                self.snapshots_on_disk = on_disk;
                 self.release();
             }
             Event::Installed(executed) => self.on_installed(now, &executed),

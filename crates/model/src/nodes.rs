@@ -13,7 +13,7 @@ use quorate_crypto::counts;
 use quorate_deterministic::genesis::{self, WALL_ORIGIN_MS};
 use quorate_engine::host::{Barrier, Gated, GroupCommit, LOG_BACKLOG_BYTES_MAX, barrier};
 use quorate_engine::{Replica, ReplicaConfig, Verifier};
-use quorate_types::machine::Entry;
+use quorate_types::machine::{Entry, SnapshotsOnDisk};
 use quorate_types::service::Preparation;
 use quorate_types::{Committee, Height, ReplicaId};
 use std::rc::Rc;
@@ -64,12 +64,13 @@ impl Validator {
         self.log_bytes <= LOG_BACKLOG_BYTES_MAX
     }
 
-    /// Keeps a snapshot in the place of the last but one; returns the heights that are kept.
-    pub(crate) fn keep_snapshot(&mut self, height: Height) -> Vec<Height> {
+    /// Keeps a snapshot in the place of the last but one; returns those that are kept, which
+    /// cost nothing here.
+    pub(crate) fn keep_snapshot(&mut self, height: Height) -> SnapshotsOnDisk {
         self.snapshots.push(height);
         let first = self.snapshots.len().saturating_sub(2);
         self.snapshots.drain(..first);
-        self.snapshots.clone()
+        SnapshotsOnDisk { heights: self.snapshots.clone(), newest_bytes: 0 }
     }
 
     /// Ends it for good; its client goes on.

@@ -7,7 +7,9 @@ use crate::validator::News;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError};
 use quorate_types::Height;
-use quorate_types::machine::{Executed, ExecutedUpTo, QueryJob, QueryResult, Task};
+use quorate_types::machine::{
+    Executed, ExecutedUpTo, QueryJob, QueryResult, SnapshotsOnDisk, Task,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -137,7 +139,7 @@ pub(crate) fn write_snapshots(
     jobs: &Receiver<SnapshotJob>,
     (snapshots, room): (&Snapshots, &Room),
     (writing, stopping): (&AtomicBool, &AtomicBool),
-    answer: &dyn Fn(Vec<Height>) -> bool,
+    answer: &dyn Fn(SnapshotsOnDisk) -> bool,
 ) -> Result<(), StorageError> {
     while let Some(job) = next_of(jobs) {
         if stopping.load(Ordering::Relaxed) {
@@ -145,7 +147,7 @@ pub(crate) fn write_snapshots(
         }
         write_snapshot(job, snapshots, room)?;
         writing.store(false, Ordering::Release);
-        if !answer(snapshots.heights()) {
+        if !answer(snapshots.on_disk()) {
             break;
         }
     }

@@ -28,7 +28,7 @@ use files::staged_name;
 use folder::Folder;
 use parking_lot::Mutex;
 use quorate_crypto::{Digest, hash};
-use quorate_types::machine::{ReadAnswer, ReadItem, StagedChunk};
+use quorate_types::machine::{ReadAnswer, ReadItem, SnapshotsOnDisk, StagedChunk};
 use quorate_types::{Height, Manifest};
 use std::sync::Arc;
 
@@ -52,6 +52,12 @@ impl Snapshots {
     #[must_use]
     pub fn heights(&self) -> Vec<Height> {
         self.folder.lock().complete.keys().copied().collect()
+    }
+
+    /// The complete ones, as a machine is told of them.
+    #[must_use]
+    pub fn on_disk(&self) -> SnapshotsOnDisk {
+        SnapshotsOnDisk { heights: self.heights(), newest_bytes: self.newest_bytes() }
     }
 
     /// A manifest or a chunk of a complete snapshot; `None` where there is none, or for other

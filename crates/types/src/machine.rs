@@ -234,8 +234,8 @@ pub enum Event<M> {
     Queried(u64, Option<QueryResult>),
     /// Everything executed up to this height is durable in the state store.
     Durable(Height),
-    /// These snapshots are complete, oldest first; earlier ones are gone.
-    Snapshotted(Vec<Height>),
+    /// These snapshots are complete; earlier ones are gone.
+    Snapshotted(SnapshotsOnDisk),
     /// The answer to [`Task::Install`].
     Installed(Box<ExecutedUpTo>),
     /// The host's disk is nearly full from now on, or is so no more: see duty 12.
@@ -497,10 +497,19 @@ pub struct Recovery {
     pub decided: Vec<DecidedRecord>,
     /// Every stored body that was not released.
     pub bodies: Vec<BodyRef>,
-    /// The heights of the complete snapshots, oldest first.
-    pub snapshots: Vec<Height>,
+    /// The complete snapshots.
+    pub snapshots: SnapshotsOnDisk,
     /// Chunks that were staged, are whole, and belong to nothing that was installed.
     pub staged: Vec<Digest>,
+}
+
+/// Complete snapshots that a host keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotsOnDisk {
+    /// Heights that they are of, oldest first.
+    pub heights: Vec<Height>,
+    /// Bytes of the newest, alike at all members that have it; 0 before there is one.
+    pub newest_bytes: u64,
 }
 
 /// Height up to which execution had come, durably.

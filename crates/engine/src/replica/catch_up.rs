@@ -68,7 +68,8 @@ impl Replica {
         if self.changes.stop().is_some() {
             return self.released_below;
         }
-        self.oldest_snapshot.map_or(Height(0), |oldest| oldest.min(self.durable))
+        let oldest = self.snapshots_on_disk.heights.first();
+        oldest.map_or(Height(0), |oldest| self.durable.min(*oldest))
     }
 
     // ---- what it shows --------------------------------------------------------------------------

@@ -9,7 +9,17 @@ use crate::queries::DIVERGED;
 use quorate_consensus::{Decided, Input};
 use quorate_types::machine::{Block, Executed, Task};
 use quorate_types::request::Answer;
-use quorate_types::{BodyRef, ClientId, Effect, Recipients, Reply, Time};
+use quorate_types::{BodyRef, ClientId, Effect, Height, Recipients, Reply, Time};
+
+/// Bytes of snapshots that are written in `snapshot_every` heights, at most twice as many: a larger
+/// state is written less often.
+const SNAPSHOT_BYTES: u64 = 128 * 1024 * 1024;
+
+/// Number of times `snapshot_every` heights from one snapshot to the next where they have so many
+/// bytes: a power of two.
+fn snapshot_intervals(bytes: u64) -> u64 {
+    1 << (bytes / SNAPSHOT_BYTES).max(1).ilog2()
+}
 
 impl Replica {
     pub(super) fn schedule_decided(&mut self, now: Time, decided: Decided) {
@@ -57,10 +67,17 @@ impl Replica {
             let block = Block { payload, bodies, decided };
             self.execution.starts(&block);
             self.effects.push_back(Effect::Task(Task::Execute(Box::new(block))));
-            if is_last || height.0.is_multiple_of(self.config.settings.snapshot_every) {
+            if is_last || self.takes_snapshot(height) {
                 self.effects.push_back(Effect::Task(Task::Snapshot(height)));
             }
         }
+    }
+
+    /// Tells whether a snapshot is taken of a height that ends no epoch. Members whose newest ones
+    /// are of different size take them at multiples of one another, and so have some in common.
+    fn takes_snapshot(&self, height: Height) -> bool {
+        let intervals = snapshot_intervals(self.snapshots_on_disk.newest_bytes);
+        height.0.is_multiple_of(intervals.saturating_mul(self.config.settings.snapshot_every))
     }
 
     pub(super) fn on_executed(&mut self, now: Time, executed: Executed) {

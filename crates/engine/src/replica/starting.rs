@@ -53,7 +53,7 @@ impl Replica {
             self.resume_at(now, &executed.header);
         }
         self.recover_hand_over(recovery.hand_over.as_ref());
-        self.oldest_snapshot = recovery.snapshots.first().copied();
+        self.snapshots_on_disk = recovery.snapshots;
         self.snapshots.recover(recovery.staged);
         let last = recovery.decided.last().map(|record| record.height);
         self.on_disk = last.unwrap_or(self.schedule.decided());

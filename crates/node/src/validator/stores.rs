@@ -89,7 +89,7 @@ impl Stores {
             executed,
             safeguards,
         )?;
-        recovery.snapshots = snapshots.heights();
+        recovery.snapshots = snapshots.on_disk();
         recovery.staged = snapshots.staged_chunks();
         tell_of(&findings, config);
         if let Some((guard, set_back)) = guard.as_mut().zip(findings.set_back) {

@@ -113,7 +113,7 @@ pub(super) fn spawn_snapshots(
     let stopping = Arc::clone(&threads.stopping);
     threads.spawn("snapshots", move || {
         give_way();
-        let answer = |heights| events.answer(Event::Snapshotted(heights));
+        let answer = |on_disk| events.answer(Event::Snapshotted(on_disk));
         Ok(execution::write_snapshots(&jobs, (&snapshots, &room), (&writing, &stopping), &answer)?)
     })
 }

@@ -121,7 +121,7 @@ impl CrashHost {
             shared.log.clone(),
             executed,
         )?;
-        recovery.snapshots = snapshots.heights();
+        recovery.snapshots = snapshots.on_disk();
         recovery.staged = snapshots.staged_chunks();
         let verifier = epoch.verifier(&epoch.settings);
         let keys = &shared.keys[number];

@@ -557,7 +557,7 @@ impl ReplicaHost {
             config.log.clone(),
             executed,
         )?;
-        recovery.snapshots = snapshots.heights();
+        recovery.snapshots = snapshots.on_disk();
         recovery.staged = snapshots.staged_chunks();
         let clock = Clock::start(now, config.clock_rate, self.step_ms);
         let settings = config.behaviour.settings(self.epoch.settings.clone());

@@ -12,7 +12,7 @@ use crate::log::scan::Found;
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_crypto::Digest;
-use quorate_types::machine::{DecidedRecord, ExecutedUpTo, RecordKind, Recovery};
+use quorate_types::machine::{DecidedRecord, ExecutedUpTo, RecordKind, Recovery, SnapshotsOnDisk};
 use quorate_types::{BodyRef, Height, ReplicaId};
 use std::collections::BTreeMap;
 
@@ -136,7 +136,7 @@ impl Collected {
             executed,
             decided: contiguous_after(self.after, std::mem::take(&mut self.decided)),
             bodies: live.map(|(name, _)| *name).collect(),
-            snapshots: Vec::new(),
+            snapshots: SnapshotsOnDisk::default(),
             staged: Vec::new(),
         }
     }

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use quorate_consensus::windowed::CHECKPOINT_EVERY;
 use quorate_crypto::{Digest, hash};
 use quorate_types::executed::checkpoint_statement;
-use quorate_types::machine::{Executed, ExecutedUpTo, QueryJob, QueryResult, Task};
+use quorate_types::machine::{
+    Executed, ExecutedUpTo, QueryJob, QueryResult, SnapshotsOnDisk, Task,
+};
 use quorate_types::service::Proven;
 use quorate_types::{
     BlockId, BodyRef, ClientId, Effect, Event, Header, Height, Machine, Payload, Peer, Recipients,
@@ -211,6 +213,36 @@ fn bodies_that_nobody_is_sending_are_asked_for_at_once() {
     let mut learner = Replica::new(ReplicaConfig { id, signs: false, ..config(0, settings) });
     learner.handle(NOW, Event::Recovered(Box::default()));
     assert_eq!(asked_at_once(learner, 1), 1);
+}
+
+/// A state of so many MiB has a snapshot at these of 32 heights: the larger it is, the fewer, each
+/// at a height at which smaller ones have theirs.
+#[test]
+fn a_large_state_has_fewer_snapshots() {
+    let snapshots_of = |mib: u64| {
+        let mut member = replica(1, |settings| settings.snapshot_every = 4);
+        let newest_bytes = mib * 1024 * 1024;
+        let on_disk = SnapshotsOnDisk { heights: vec![Height(0)], newest_bytes };
+        member.handle(NOW, Event::Snapshotted(on_disk));
+        let mut heights = Vec::new();
+        for height in 1..=32 {
+            decide(&mut member, height, Vec::new());
+            heights.extend(effects(&mut member).iter().filter_map(|effect| match effect {
+                Effect::Task(Task::Snapshot(height)) => Some(height.0),
+                _ => None,
+            }));
+            finish(&mut member, height);
+        }
+        heights
+    };
+    for mib in [0, 1, 255] {
+        assert_eq!(snapshots_of(mib), [4, 8, 12, 16, 20, 24, 28, 32], "{mib} MiB");
+    }
+    assert_eq!(snapshots_of(256), [8, 16, 24, 32]);
+    assert_eq!(snapshots_of(511), [8, 16, 24, 32]);
+    assert_eq!(snapshots_of(600), [16, 32]);
+    assert_eq!(snapshots_of(1_024), [32]);
+    assert_eq!(snapshots_of(u64::MAX >> 20), [0; 0]);
 }
 
 /// Where one member leads until it fails, it is asked last for a certificate before everybody is.

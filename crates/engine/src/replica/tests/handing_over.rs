@@ -10,7 +10,7 @@ use crate::{Availability, Message, Replica, Settings};
 use quorate_consensus::ProtocolKind;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{Certificate, IdentityKey, KeyCache};
-use quorate_types::machine::{ExecutedUpTo, Halt, Recovery};
+use quorate_types::machine::{ExecutedUpTo, Halt, Recovery, SnapshotsOnDisk};
 use quorate_types::{
     BlockId, ClientId, Effect, Epoch, Event, HandedOver, Header, Height, Machine, Peer, ReplicaId,
     SignedHandOver, Time,
@@ -90,7 +90,10 @@ fn nothing_is_released_after_the_end() {
     let now = net.now;
     let member = &mut net.members[1];
     let last = member.appended.last().expect("the stop block").height;
-    for event in [Event::Durable(last), Event::Snapshotted(vec![last])] {
+    for event in [
+        Event::Durable(last),
+        Event::Snapshotted(SnapshotsOnDisk { heights: vec![last], newest_bytes: 0 }),
+    ] {
         member.replica.handle(now, event);
     }
     net.run_until(|net| net.now > now + Duration::from_secs(10));

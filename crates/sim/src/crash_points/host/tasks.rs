@@ -88,7 +88,7 @@ impl CrashHost {
         let job = self.jobs.pop_front().expect("a snapshot is being written");
         job.write(&self.snapshots)?;
         self.show(now, "snapshot");
-        self.feed(now, Event::Snapshotted(self.snapshots.heights()), turn);
+        self.feed(now, Event::Snapshotted(self.snapshots.on_disk()), turn);
         Ok(())
     }
 

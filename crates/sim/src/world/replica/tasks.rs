@@ -83,8 +83,8 @@ impl ReplicaHost {
         };
         let job = running.jobs.pop_front().expect("a snapshot is being written");
         job.write(&running.snapshots)?;
-        let heights = running.snapshots.heights();
-        self.feed(now, Event::Snapshotted(heights), turn);
+        let on_disk = running.snapshots.on_disk();
+        self.feed(now, Event::Snapshotted(on_disk), turn);
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use crate::replica::Replica;
 use crate::replica::tests::{NOW, effects, give, stores};
 use crate::testing::body;
 use crate::testing::history::History;
-use crate::{Message, Settings};
-use quorate_types::machine::{DecidedRecord, ExecutedUpTo, Recovery, Release};
+use crate::{Incoming, Message, Settings};
+use quorate_types::machine::{DecidedRecord, ExecutedUpTo, Recovery, Release, SnapshotsOnDisk};
 use quorate_types::{Effect, Event, Height, Machine, Peer, ReplicaId};
 use std::sync::Arc;
 
@@ -40,6 +40,12 @@ fn bodies_of_an_earlier_run_are_released_and_not_taken_again() {
     }
 }
 
+/// Snapshots of these heights are complete.
+fn complete(heights: &[u64]) -> Event<Incoming> {
+    let heights = heights.iter().copied().map(Height).collect();
+    Event::Snapshotted(SnapshotsOnDisk { heights, newest_bytes: 0 })
+}
+
 /// Records are released below the older snapshot, as far as what is executed is durable, and each
 /// height once.
 #[test]
@@ -53,10 +59,10 @@ fn records_are_released_below_the_older_snapshot() {
         releases(&mut replica).iter().map(|release| release.below.0).collect::<Vec<_>>()
     };
     assert_eq!(release(Event::Durable(Height(5))), [], "it was durable further than that");
-    assert_eq!(release(Event::Snapshotted(vec![Height(4), Height(8)])), [4]);
-    assert_eq!(release(Event::Snapshotted(vec![Height(4), Height(8)])), []);
-    assert_eq!(release(Event::Snapshotted(vec![Height(8), Height(12)])), [8]);
-    assert_eq!(release(Event::Snapshotted(vec![Height(12)])), [9], "no more is durable");
+    assert_eq!(release(complete(&[4, 8])), [4]);
+    assert_eq!(release(complete(&[4, 8])), []);
+    assert_eq!(release(complete(&[8, 12])), [8]);
+    assert_eq!(release(complete(&[12])), [9], "no more is durable");
     assert_eq!(release(Event::Durable(Height(10))), [10]);
     assert_eq!(release(Event::Durable(Height(20))), [12]);
     assert_eq!(release(Event::Durable(Height(21))), []);
