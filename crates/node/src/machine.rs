@@ -103,6 +103,13 @@ impl MessageSink for EventSender {
         let queue = if urgent { &self.urgent } else { &self.bulk };
         queue.send(Event::Message { from, message }).is_ok()
     }
+
+    /// With half of the queue free: there are far fewer threads that send.
+    fn has_room(&self, urgent: bool) -> bool {
+        let (queue, most) =
+            if urgent { (&self.urgent, URGENT_MAX) } else { (&self.bulk, BULK_MAX) };
+        queue.len() < most / 2
+    }
 }
 
 /// Ports from the machine thread to the threads that carry out its effects.

@@ -5,7 +5,9 @@
 //!         └─▶ bulk   ──▶ N threads ──▶ machine (bulk)     bodies, blocks, requests
 //! ```
 //!
-//! One connection's frames stay in order: it is always the same thread that checks them. A vote
+//! One connection's frames stay in order: it is always the same thread that checks them, or, while
+//! that has nothing to do, whoever read the frame: what is urgent or small then wakes no thread
+//! (ADR 49). A vote
 //! never waits for a body. The queues are bounded by what each connection may have under way
 //! ([`Delivery::permit`]), and peers share them fairly ([`FairQueue`](quorate_engine::FairQueue),
 //! ★): a peer that sends faster than we check waits for itself alone. Whoever sends what no correct
@@ -17,16 +19,19 @@ use crate::clock::Clock;
 use crate::metrics::{Metrics, lane_name};
 use crate::threads::{Worker, give_way};
 use bytes::Bytes;
-use queue::{CheckQueue, Stopwatch, Work};
+use queue::{CheckQueue, Pushed, Stopwatch, Work};
 use quorate_engine::{Budget, Incoming, Verdict, Verifier, is_urgent};
 use quorate_types::machine::{CombineJob, CombineOutcome};
 use quorate_types::{Lane, Peer, Rejected, ReplicaId, Verified};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
+
+/// Longest content of a body, block or request that its reader checks itself.
+const INLINE_BYTES_MAX: usize = 4 * 1024;
 
 /// A frame as it came from an authenticated connection.
 #[derive(Debug)]
@@ -69,6 +74,12 @@ pub trait MessageSink: Send + Sync + std::fmt::Debug {
     /// A checked message. `false`: nobody listens any more.
     fn message(&self, from: Peer, urgent: bool, message: Verified<Incoming>) -> bool;
 
+    /// Tells whether it takes messages without blocking for now. One that cannot tell is given
+    /// messages by the pool's threads alone.
+    fn has_room(&self, _urgent: bool) -> bool {
+        false
+    }
+
     /// Tells whether a frame's content is worth checking. Other frames are dropped.
     fn wants(&self, _content: &[u8]) -> bool {
         true
@@ -84,10 +95,15 @@ type Queue = CheckQueue<Box<Delivery>>;
 #[derive(Clone, Debug)]
 pub struct Pool(Arc<Queues>);
 
-#[derive(Debug)]
 struct Queues {
-    urgent: Arc<Queue>,
-    bulk: Vec<Arc<Queue>>,
+    urgent: Checker,
+    bulk: Vec<Checker>,
+}
+
+impl fmt::Debug for Queues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Queues")
+    }
 }
 
 impl Drop for Queues {
@@ -98,7 +114,7 @@ impl Drop for Queues {
 
 impl Queues {
     fn all(&self) -> impl Iterator<Item = &Queue> {
-        std::iter::once(&self.urgent).chain(&self.bulk).map(Arc::as_ref)
+        std::iter::once(&self.urgent).chain(&self.bulk).map(|checker| checker.own.as_ref())
     }
 }
 
@@ -124,10 +140,11 @@ impl Pool {
             own: Arc::clone(own),
             all: Arc::clone(&all),
         };
-        let first = checker(&urgent);
+        let urgent = checker(&urgent);
+        let bulk: Vec<_> = bulk.iter().map(checker).collect();
+        let first = urgent.clone();
         let mut workers: Vec<Worker> = vec![Box::new(move || first.run(true))];
-        for queue in &bulk {
-            let checker = checker(queue);
+        for checker in bulk.clone() {
             workers.push(Box::new(move || {
                 give_way();
                 checker.run(false);
@@ -149,23 +166,47 @@ impl Pool {
 
     /// Queues a frame to be checked; `false` when nothing is taken from its sender now.
     pub fn deliver(&self, delivery: Delivery) -> bool {
-        let queue = if is_urgent(delivery.lane, &delivery.content) {
-            &self.0.urgent
-        } else {
-            &self.0.bulk[shard(delivery.from, delivery.lane, self.0.bulk.len())]
-        };
-        queue.push(delivery.from, Box::new(delivery))
+        let (checker, _) = self.checker_of(&delivery);
+        checker.own.push(delivery.from, Box::new(delivery))
+    }
+
+    /// As [`Pool::deliver`]; but what is urgent or small is checked before this returns, and passed
+    /// on, while the thread that would do so has nothing to do.
+    pub fn check_or_deliver(&self, delivery: Delivery) -> bool {
+        let (checker, urgent) = self.checker_of(&delivery);
+        let is_short = urgent || delivery.content.len() <= INLINE_BYTES_MAX;
+        if !is_short || !delivery.sink.has_room(urgent) {
+            return checker.own.push(delivery.from, Box::new(delivery));
+        }
+        match checker.own.push_or_take(delivery.from, Box::new(delivery)) {
+            Pushed::Refused => false,
+            Pushed::Queued => true,
+            Pushed::Taken(delivery) => {
+                checker.check(*delivery, urgent, &mut Stopwatch::start());
+                checker.own.checked();
+                true
+            }
+        }
+    }
+
+    /// The one for this frame, and whether that is the one for what is urgent.
+    fn checker_of(&self, delivery: &Delivery) -> (&Checker, bool) {
+        if is_urgent(delivery.lane, &delivery.content) {
+            return (&self.0.urgent, true);
+        }
+        let bulk = &self.0.bulk;
+        (&bulk[shard(delivery.from, delivery.lane, bulk.len())], false)
     }
 
     /// Queues shares to be combined, ahead of everything else.
     pub fn combine(&self, job: CombineJob) {
-        self.0.urgent.combine(job);
+        self.0.urgent.own.combine(job);
     }
 
     /// Returns `true` if nothing is taken from this peer now, for what it sent before.
     #[must_use]
     pub fn is_barred(&self, peer: Peer) -> bool {
-        self.0.urgent.is_barred(peer)
+        self.0.urgent.own.is_barred(peer)
     }
 
     /// Lengths of its queues, for whoever shows them.
@@ -184,7 +225,7 @@ impl CheckBacklog {
     #[must_use]
     pub fn waiting(&self) -> [(&'static str, usize); 2] {
         let (urgent, bulk) = self.0.upgrade().map_or((0, 0), |queues| {
-            (queues.urgent.len(), queues.bulk.iter().map(|queue| queue.len()).sum())
+            (queues.urgent.own.len(), queues.bulk.iter().map(|checker| checker.own.len()).sum())
         });
         [("urgent-checks", urgent), ("bulk-checks", bulk)]
     }
@@ -196,7 +237,8 @@ fn shard(from: Peer, lane: Lane, shards: usize) -> usize {
     usize::try_from(hasher.finish() % shards as u64).expect("less than the number of shards")
 }
 
-/// One thread of the pool.
+/// What one thread of the pool checks, and whoever takes its place while it has nothing to do.
+#[derive(Clone)]
 struct Checker {
     verifier: Arc<Verifier>,
     metrics: Arc<Metrics>,

@@ -217,6 +217,10 @@ impl MessageSink for SessionSink {
         self.heard.send(Heard { session: self.session, from, message }).is_ok()
     }
 
+    fn has_room(&self, _urgent: bool) -> bool {
+        self.heard.len() < REPLIES_MAX / 2
+    }
+
     fn wants(&self, content: &[u8]) -> bool {
         self.gate.lock().wants(content)
     }

@@ -18,6 +18,16 @@ pub(super) enum Work<T> {
     Check(T),
 }
 
+/// What became of a frame that was pushed.
+pub(super) enum Pushed<T> {
+    /// Nothing is taken from its sender now.
+    Refused,
+    /// The queue's thread will check it.
+    Queued,
+    /// It is the pusher's to check, who says so by [`CheckQueue::checked`] afterwards.
+    Taken(T),
+}
+
 /// Queue of one thread, which others fill.
 #[derive(Debug)]
 pub(super) struct CheckQueue<T> {
@@ -30,13 +40,25 @@ pub(super) struct CheckQueue<T> {
 struct Waiting<T> {
     jobs: VecDeque<CombineJob>,
     frames: FairQueue<T>,
+    /// The thread is at work.
+    is_busy: bool,
+    /// A pusher checks a frame itself.
+    is_taken: bool,
     is_closed: bool,
+}
+
+impl<T> Waiting<T> {
+    /// Nothing waits and nothing is under way.
+    fn is_idle(&self) -> bool {
+        !self.is_busy && !self.is_taken && self.jobs.is_empty() && self.frames.is_empty()
+    }
 }
 
 impl<T> CheckQueue<T> {
     pub(super) fn new(clock: Clock, budget: Option<Budget>) -> Self {
         let frames = FairQueue::new(budget);
-        let waiting = Waiting { jobs: VecDeque::new(), frames, is_closed: false };
+        let jobs = VecDeque::new();
+        let waiting = Waiting { jobs, frames, is_busy: false, is_taken: false, is_closed: false };
         Self { waiting: Mutex::new(waiting), changed: Condvar::new(), clock }
     }
 
@@ -45,6 +67,30 @@ impl<T> CheckQueue<T> {
         let pushed = self.waiting.lock().frames.push(self.clock.now(), from, frame);
         self.changed.notify_one();
         pushed.is_ok()
+    }
+
+    /// As [`CheckQueue::push`], but while nothing is under way the frame is the caller's to check:
+    /// there is nobody whom it could overtake, and no thread to be woken.
+    pub(super) fn push_or_take(&self, from: Peer, frame: T) -> Pushed<T> {
+        let now = self.clock.now();
+        let mut waiting = self.waiting.lock();
+        let was_idle = waiting.is_idle();
+        if waiting.frames.push(now, from, frame).is_err() {
+            return Pushed::Refused;
+        }
+        // Through the queue, which holds it back where its sender has used up its time.
+        if let Some((_, frame)) = was_idle.then(|| waiting.frames.pop(now)).flatten() {
+            waiting.is_taken = true;
+            return Pushed::Taken(frame);
+        }
+        drop(waiting);
+        self.changed.notify_one();
+        Pushed::Queued
+    }
+
+    /// The frame that [`CheckQueue::push_or_take`] gave is checked, and passed on.
+    pub(super) fn checked(&self) {
+        self.waiting.lock().is_taken = false;
     }
 
     /// Queues shares to be combined ahead of all frames.
@@ -60,13 +106,13 @@ impl<T> CheckQueue<T> {
             if waiting.is_closed {
                 return None;
             }
-            // A job completes a quorum: it goes before votes that are not needed any more.
-            if let Some(job) = waiting.jobs.pop_front() {
-                return Some(Work::Combine(job));
-            }
             let now = self.clock.now();
-            if let Some((_, frame)) = waiting.frames.pop(now) {
-                return Some(Work::Check(frame));
+            // A job completes a quorum: it goes before votes that are not needed any more.
+            let job = waiting.jobs.pop_front().map(Work::Combine);
+            let work = job.or_else(|| Some(Work::Check(waiting.frames.pop(now)?.1)));
+            waiting.is_busy = work.is_some();
+            if work.is_some() {
+                return work;
             }
             match waiting.frames.next_ready() {
                 Some(at) => drop(self.changed.wait_for(&mut waiting, at.since(now))),

@@ -33,6 +33,10 @@ impl MessageSink for Passed {
     fn message(&self, from: Peer, _urgent: bool, _message: Verified<Incoming>) -> bool {
         self.0.send(from).is_ok()
     }
+
+    fn has_room(&self, _urgent: bool) -> bool {
+        true
+    }
 }
 
 /// A pool of a committee of four whose threads have not begun.
@@ -70,6 +74,13 @@ impl Idle {
     fn deliver(&self, from: Peer, message: chained::Message) -> bool {
         let message = Message::Consensus(Jolteon(message));
         self.pool.deliver(Delivery { from, sink: self.sink.clone(), ..delivery(&message) })
+    }
+
+    /// As [`Idle::deliver`], from a reader that checks it itself where it may.
+    fn bring(&self, from: Peer, message: chained::Message) -> bool {
+        let message = Message::Consensus(Jolteon(message));
+        let delivery = Delivery { from, sink: self.sink.clone(), ..delivery(&message) };
+        self.pool.check_or_deliver(delivery)
     }
 
     /// Begins to check; the first that passes is this peer's.
@@ -151,6 +162,45 @@ fn a_vote_waits_for_one_check_of_a_member_that_floods() {
     assert!(!idle.deliver(LIAR, idle.bogus(0)), "nothing more is taken from it");
     assert_eq!(idle.pool.backlog().waiting().map(|(_, frames)| frames), [0, 0]);
     assert_eq!(idle.refused(LIAR), 1);
+}
+
+#[test]
+fn a_reader_checks_what_it_brings_while_nothing_is_ahead_of_it() {
+    let mut idle = Idle::new(SchemeKind::Ed25519);
+    for _ in 0..2 {
+        assert!(idle.bring(VOTER, idle.vote(VOTER)));
+        assert_eq!(idle.passed.try_recv(), Ok(VOTER), "no thread of the pool has begun");
+    }
+    assert!(idle.deliver(LIAR, idle.vote(LIAR)));
+    assert!(idle.bring(VOTER, idle.vote(VOTER)));
+    assert_eq!(idle.waiting(), [2, 0], "it goes behind what waits");
+    idle.check_votes();
+    let both: Vec<_> = (0..2).map(|_| idle.passed.recv().unwrap()).collect();
+    assert!(both.contains(&VOTER) && both.contains(&LIAR));
+}
+
+/// ★ What a reader finds out holds as if the pool's thread had.
+#[test]
+fn a_member_whose_frame_its_reader_refuses_is_cut_off() {
+    let idle = Idle::new(SchemeKind::Ed25519);
+    assert!(idle.bring(LIAR, idle.bogus(0)));
+    assert_eq!(idle.refused(LIAR), 1);
+    assert!(idle.pool.is_barred(LIAR));
+    assert!(!idle.bring(LIAR, idle.vote(LIAR)), "nothing more is taken from it");
+    assert!(idle.passed.is_empty());
+}
+
+#[test]
+fn a_reader_leaves_what_may_block_or_is_long_to_the_pool() {
+    let idle = Idle::new(SchemeKind::Ed25519);
+    let vote = delivery(&Message::Consensus(Jolteon(idle.vote(VOTER))));
+    assert!(idle.pool.check_or_deliver(vote), "its sink does not say that it has room");
+    assert_eq!(idle.waiting(), [1, 0]);
+    let reference = BodyRef { author: ReplicaId(1), sequence: 1, digest: Digest::ZERO };
+    let raw = Bytes::from(vec![0; INLINE_BYTES_MAX]);
+    let body = Message::Body(Arc::new(Body { reference, raw, requests: Vec::new() }));
+    assert!(idle.pool.check_or_deliver(Delivery { sink: idle.sink.clone(), ..delivery(&body) }));
+    assert_eq!(idle.waiting(), [1, 1]);
 }
 
 /// A member sent chains where none travel: megabytes that were checked on the thread for votes.

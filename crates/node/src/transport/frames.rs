@@ -267,7 +267,7 @@ impl IngressContext {
                     let (sink, cut) = (Arc::clone(&self.sink), Arc::clone(&cut));
                     let received = Instant::now();
                     let delivery = Delivery { from, lane, content, sink, cut, received, permit };
-                    if !self.pool.deliver(delivery) {
+                    if !self.pool.check_or_deliver(delivery) {
                         return Cut::Refused;
                     }
                 }
