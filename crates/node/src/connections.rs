@@ -15,14 +15,14 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use socket2::SockRef;
 use std::collections::BTreeMap;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read};
 use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
@@ -353,12 +353,28 @@ impl AsyncRead for AcceptedStream {
         let socket = &self.connection.socket;
         loop {
             ready!(socket.poll_read_ready(context))?;
-            match socket.try_read_buf(buffer) {
+            match read_some(socket, buffer.initialize_unfilled()) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return Poll::Ready(result.map(drop)),
+                result => return Poll::Ready(result.map(|count| buffer.advance(count))),
             }
         }
     }
+}
+
+/// Reads what there is. A read that does not fill its buffer has emptied the socket, and the next
+/// one waits for more: otherwise each would be followed by one that finds nothing.
+fn read_some(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut emptied = None;
+    // What arrives after the read is an event of its own, which this does not take back.
+    let result = socket.try_io(Interest::READABLE, || {
+        let count = (&*SockRef::from(socket)).read(buffer)?;
+        if cfg!(target_os = "linux") && (1..buffer.len()).contains(&count) {
+            emptied = Some(count);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(count)
+    });
+    emptied.map_or(result, Ok)
 }
 
 impl AsyncWrite for AcceptedStream {
