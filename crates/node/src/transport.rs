@@ -45,6 +45,8 @@
 //! Frames can be held back as if they had far to go ([`emulated`]), and links cut ([`cuts`]): for
 //! laboratories.
 //!
+//! A small frame that nothing is ahead of is written by whoever sends it ([`outbox`]).
+//!
 //! Queued frames survive a reconnection, and a batch whose write failed is sent again, so a peer
 //! may see a frame twice.
 
@@ -69,7 +71,6 @@ use contacts::{Contacts, LastContact};
 use detour::Over;
 use outbox::{Full, Outbox};
 use parking_lot::RwLock;
-use quorate_engine::Frame;
 use quorate_types::{ClientId, Lane, Peer, Recipients, ReplicaId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,6 +79,10 @@ use std::time::Duration;
 
 /// The lanes between members, in the order of a member's queues.
 pub const MEMBER_LANES: [Lane; 3] = [Lane::Votes, Lane::Consensus, Lane::Bulk];
+
+/// With more members than this, what goes to all of them is written by the network's threads, side
+/// by side, and not by whoever sends it.
+const AT_ONCE_MEMBERS_MAX: usize = 7;
 
 /// The one lane between a member and a learner.
 pub const LEARNER_LANE: Lane = Lane::Bulk;
@@ -191,18 +196,27 @@ impl Network {
         }
     }
 
-    /// Queues a frame for everybody that it goes to. Never blocks; a full queue drops.
+    /// Queues a frame for everybody that it goes to, or writes it at once where it goes to few and
+    /// nothing is ahead of it. Never blocks; a full queue drops.
     pub fn send(&self, outgoing: Outgoing) {
         let Outgoing { to, lane, frame } = outgoing;
         match to {
             Recipients::All => {
-                for member in self.members.iter().flatten() {
-                    self.push(member, lane, frame.clone());
+                let push = if self.members.len() > AT_ONCE_MEMBERS_MAX {
+                    Outbox::push
+                } else {
+                    Outbox::push_at_once
+                };
+                for outbox in
+                    self.members.iter().flatten().filter_map(|own| self.of_lane(own, lane))
+                {
+                    push(outbox, frame.clone());
                 }
             }
             Recipients::One(peer) => {
-                if let Some(Some(member)) = self.members.get(peer.index()) {
-                    self.push(member, lane, frame);
+                let member = self.members.get(peer.index()).and_then(Option::as_ref);
+                if let Some(outbox) = member.and_then(|own| self.of_lane(own, lane)) {
+                    outbox.push_at_once(frame);
                 }
             }
             Recipients::Client(client) => {
@@ -213,11 +227,11 @@ impl Network {
         }
     }
 
-    fn push(&self, member: &Outboxes, lane: Lane, frame: Frame) {
+    /// A member's queue for this lane; a learner has one for all.
+    fn of_lane<'a>(&self, member: &'a Outboxes, lane: Lane) -> Option<&'a Outbox> {
         let of_lane = self.lanes.iter().position(|candidate| *candidate == lane);
-        if let Some(index) = of_lane.or((self.lanes.len() == 1).then_some(0)) {
-            member[index].push(frame);
-        }
+        let index = of_lane.or((self.lanes.len() == 1).then_some(0))?;
+        Some(&member[index])
     }
 
     /// Number of members with all their lanes connected.
@@ -276,7 +290,7 @@ impl Network {
     fn hear(&self, from: ReplicaId, content: &[u8]) -> bool {
         let Some(answer) = self.contacts.hear(from, content) else { return false };
         if let (Some(echo), Some(Some(member))) = (answer, self.members.get(from.index())) {
-            self.push(member, Lane::Votes, echo);
+            self.of_lane(member, Lane::Votes).inspect(|votes| votes.push(echo));
         }
         true
     }

@@ -9,6 +9,9 @@
 //!  operator ◀── http         │                                            └─┴── execution ─▶ store
 //! ```
 //!
+//! What is small takes shorter ways while nothing is ahead of it (ADR 49): its reader checks it in
+//! the pool's place, and whoever sends it writes it to the connection.
+//!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `proofs`, `log`,
 //! `read`, `execute`, `checkpoint`, `snapshots`, `room`. All block when idle but three: the
 //! observer (`observer`), which looks and probes once a second, the `dashboard`, which looks as

@@ -6,7 +6,7 @@ use super::emulated::{self, DelayedReader, Ways};
 use super::frames::IngressContext;
 use super::hello::{Answer, Ended, Hello, TurnedAway};
 use super::opening::open;
-use super::outbox::{Outbox, drain};
+use super::outbox::{Outbox, drain_parked};
 use super::{LEARNER_LANE, Network};
 use crate::metrics::{Metrics, lane_name};
 use crate::tls::Dialer;
@@ -330,7 +330,10 @@ impl Link {
     }
 
     /// Writes the queue to a connection until it fails.
-    async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Error {
+    async fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> io::Error {
         self.up.store(true, Ordering::Relaxed);
         if let Some(tell) = &self.on_connect {
             tell(self.peer);
@@ -343,10 +346,10 @@ impl Link {
         }
     }
 
-    async fn write(&self, writer: impl AsyncWrite + Unpin) -> io::Error {
+    async fn write(&self, writer: impl AsyncWrite + Send + Unpin + 'static) -> io::Error {
         let (lane, write_timeout) = (self.hello.lane, self.timeouts.1);
         match self.ways {
-            None => drain(&self.outbox, writer, lane, &self.metrics, write_timeout).await,
+            None => drain_parked(&self.outbox, writer, lane, &self.metrics, write_timeout).await,
             Some(Ways { out, .. }) => {
                 emulated::drain(&self.outbox, writer, lane, &self.metrics, write_timeout, out).await
             }

@@ -1,13 +1,23 @@
 //! Bounded queues of frames, and writing one to a connection.
+//!
+//! A frame wakes the task of its connection, which writes all that waits: two threads more, one of
+//! them for nothing, where the runtime has two. So while nothing waits, the task of a member's
+//! connection leaves it in the queue (`drain_parked`), and whoever pushes a small frame with
+//! `Outbox::push_at_once` writes it there and then, as far as that does not block; what is left,
+//! and whatever fails, is the task's (ADR 49).
+
+mod parked;
 
 use crate::metrics::Metrics;
 use bytes::{Bytes, BytesMut};
+use parked::Parked;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use quorate_engine::Frame;
 use quorate_types::Lane;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -18,6 +28,9 @@ const BATCH_BYTES_MAX: usize = 256 * 1024;
 
 /// Pieces from this size on are written from where they lie instead of being copied together.
 const COPY_BYTES_MAX: usize = 16 * 1024;
+
+/// Longest frame that whoever pushes it writes itself: one record of TLS, at most.
+const AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 
 /// Policy of a full queue for one frame too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +56,10 @@ pub struct Outbox {
 struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
+    /// The connection, while its task waits.
+    parked: Option<Parked>,
+    /// Number of the connection that may be parked here.
+    connection: u64,
 }
 
 impl Outbox {
@@ -69,6 +86,51 @@ impl Outbox {
         queue.frames.push_back(frame);
         drop(queue);
         self.ready.notify_one();
+    }
+
+    /// As [`Outbox::push`], but a small frame that nothing is ahead of is written here, if its
+    /// connection waits for it.
+    pub fn push_at_once(&self, frame: Frame) {
+        match self.unpark(&frame) {
+            Some((parked, connection)) => self.write_to(parked, connection, frame),
+            None => self.push(frame),
+        }
+    }
+
+    fn unpark(&self, frame: &Frame) -> Option<(Parked, u64)> {
+        let mut queue = self.queue.lock();
+        let is_next = frame.len() <= AT_ONCE_BYTES_MAX && queue.frames.is_empty();
+        let parked = queue.parked.take_if(|parked| is_next && parked.stuck.is_empty())?;
+        Some((parked, queue.connection))
+    }
+
+    /// What others push meanwhile stays behind it in the queue.
+    fn write_to(&self, mut parked: Parked, connection: u64, frame: Frame) {
+        parked.write(frame);
+        let mut queue = self.queue.lock();
+        if queue.connection != connection {
+            drop(queue);
+            self.put_back(parked.stuck);
+            return self.ready.notify_one();
+        }
+        let is_for_the_task = !parked.stuck.is_empty() || !queue.frames.is_empty();
+        queue.parked = Some(parked);
+        drop(queue);
+        if is_for_the_task {
+            self.ready.notify_one();
+        }
+    }
+
+    /// Leaves the connection in the queue until there is something for its task.
+    async fn park(&self, parked: Parked) -> Parked {
+        self.queue.lock().parked = Some(parked);
+        loop {
+            let due = self.queue.lock().take_parked();
+            if let Some(parked) = due {
+                return parked;
+            }
+            self.ready.notified().await;
+        }
     }
 
     /// Number of frames that wait.
@@ -121,6 +183,12 @@ impl Outbox {
 }
 
 impl Queue {
+    /// The connection, if it is here and there is something for its task.
+    fn take_parked(&mut self) -> Option<Parked> {
+        let is_due = !self.frames.is_empty();
+        self.parked.take_if(|parked| is_due || !parked.stuck.is_empty())
+    }
+
     fn pop(&mut self) -> Option<Frame> {
         let frame = self.frames.pop_front()?;
         self.bytes -= frame.len();
@@ -157,6 +225,56 @@ pub async fn drain<W: AsyncWrite + Unpin>(
         }
         let written = std::mem::take(&mut taken.batch);
         metrics.sent(lane, written.len(), written.iter().map(Frame::len).sum());
+    }
+}
+
+/// As [`drain`], for a connection that is left in the queue while that is empty.
+pub(super) async fn drain_parked(
+    outbox: &Outbox,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+    lane: Lane,
+    metrics: &Arc<Metrics>,
+    write_timeout: Duration,
+) -> io::Error {
+    let _place = Place::take(outbox);
+    let mut scratch = BytesMut::with_capacity(COPY_BYTES_MAX);
+    let mut parked = Parked::new(writer, lane, metrics);
+    loop {
+        parked = outbox.park(parked).await;
+        // Both go back when this is cut short, the first in front.
+        let mut stuck = Taken { outbox, batch: std::mem::take(&mut parked.stuck) };
+        let mut taken = Taken { outbox, batch: outbox.queue.lock().take(BATCH_BYTES_MAX) };
+        let write = async {
+            write_all(&mut parked.writer, &parked.rest, write_timeout).await?;
+            write_batch(&mut parked.writer, &taken.batch, &mut scratch, write_timeout).await
+        };
+        if let Err(error) = write.await {
+            return error;
+        }
+        parked.rest.clear();
+        let mut written = std::mem::take(&mut stuck.batch);
+        written.append(&mut taken.batch);
+        metrics.sent(lane, written.len(), written.iter().map(Frame::len).sum());
+    }
+}
+
+/// The place of one connection in a queue. Once it is dropped, none is left there.
+struct Place<'a>(&'a Outbox);
+
+impl<'a> Place<'a> {
+    fn take(outbox: &'a Outbox) -> Self {
+        outbox.queue.lock().connection += 1;
+        Self(outbox)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue.lock();
+        queue.connection += 1;
+        let ended = queue.parked.take();
+        drop(queue);
+        self.0.put_back(ended.map(|parked| parked.stuck).unwrap_or_default());
     }
 }
 

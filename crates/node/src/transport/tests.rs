@@ -7,6 +7,7 @@ use crate::log::Outgoing;
 use crate::tls::{self, Dialer};
 use bytes::Bytes;
 use quorate_crypto::{IdentityKey, IdentitySecret};
+use quorate_engine::Frame;
 use quorate_types::{Epoch, NetworkId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

@@ -105,3 +105,113 @@ mod tokio_writes {
         }
     }
 }
+
+/// A connection that takes bytes while it is open, and says nothing of it to whoever polls.
+#[derive(Clone, Default)]
+struct Valve(Arc<Mutex<(Vec<u8>, bool, Option<std::task::Waker>)>>);
+
+impl Valve {
+    fn open(is_open: bool) -> Self {
+        let valve = Self::default();
+        valve.0.lock().1 = is_open;
+        valve
+    }
+
+    fn turn_on(&self) {
+        let mut inner = self.0.lock();
+        inner.1 = true;
+        inner.2.take().into_iter().for_each(std::task::Waker::wake);
+    }
+
+    fn taken(&self) -> Vec<u8> {
+        self.0.lock().0.clone()
+    }
+}
+
+impl AsyncWrite for Valve {
+    fn poll_write(
+        self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> std::task::Poll<io::Result<usize>> {
+        let mut inner = self.0.lock();
+        if !inner.1 {
+            inner.2 = Some(context.waker().clone());
+            return std::task::Poll::Pending;
+        }
+        // Half of it each time: what is left is the caller's to keep.
+        let count = bytes.len().div_ceil(2);
+        inner.0.extend_from_slice(&bytes[..count]);
+        std::task::Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+
+const FOREVER: Duration = Duration::from_secs(3_600);
+
+/// Polls a task once, as a runtime would.
+fn step(task: &mut std::pin::Pin<Box<impl Future<Output = io::Error>>>) {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(task.as_mut().poll(&mut context).is_pending());
+}
+
+#[tokio::test]
+async fn a_small_frame_is_written_by_whoever_pushes_it() {
+    let (outbox, valve, metrics) = (outbox(Full::DropOldest), Valve::open(true), Arc::default());
+    let mut task = Box::pin(drain_parked(&outbox, valve.clone(), Lane::Votes, &metrics, FOREVER));
+    outbox.push_at_once(frame(1, 10));
+    assert_eq!(marks(&outbox), [1], "there is no connection yet");
+    step(&mut task);
+    outbox.push_at_once(frame(2, 10));
+    assert_eq!(valve.taken(), [[1; 10], [2; 10]].concat());
+    outbox.push(frame(3, 10));
+    outbox.push_at_once(frame(4, 10));
+    assert_eq!(marks(&outbox), [3, 4], "it overtakes nothing");
+    step(&mut task);
+    assert_eq!(valve.taken()[20..], [[3; 10], [4; 10]].concat());
+}
+
+#[tokio::test]
+async fn what_a_connection_does_not_take_at_once_is_its_tasks() {
+    let (outbox, valve, metrics) = (outbox(Full::DropOldest), Valve::open(false), Arc::default());
+    let mut task = Box::pin(drain_parked(&outbox, valve.clone(), Lane::Votes, &metrics, FOREVER));
+    step(&mut task);
+    outbox.push_at_once(frame(1, 10));
+    outbox.push_at_once(frame(2, 10));
+    step(&mut task);
+    assert!(valve.taken().is_empty());
+    valve.turn_on();
+    step(&mut task);
+    assert_eq!(valve.taken(), [[1; 10], [2; 10]].concat());
+}
+
+#[tokio::test]
+async fn what_a_connection_has_not_taken_when_it_ends_goes_to_the_next() {
+    let (outbox, metrics) = (outbox(Full::DropOldest), Arc::default());
+    let mut task =
+        Box::pin(drain_parked(&outbox, Valve::open(false), Lane::Votes, &metrics, FOREVER));
+    step(&mut task);
+    outbox.push_at_once(frame(1, 10));
+    outbox.push_at_once(frame(2, 10));
+    drop(task);
+    assert_eq!(marks(&outbox), [1, 2]);
+    outbox.push_at_once(frame(3, 10));
+    assert_eq!(marks(&outbox), [1, 2, 3], "no connection is left in the queue");
+    let valve = Valve::open(true);
+    let mut task = Box::pin(drain_parked(&outbox, valve.clone(), Lane::Votes, &metrics, FOREVER));
+    step(&mut task);
+    assert_eq!(valve.taken(), [[1; 10], [2; 10], [3; 10]].concat());
+}
