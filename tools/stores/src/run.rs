@@ -24,7 +24,7 @@ pub(crate) struct Run {
     /// Updates in a checkpoint; several for one after the other
     #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000])]
     checkpoint: Vec<u64>,
-    /// Updates that are measured, at least ten checkpoints of them
+    /// Updates that are measured, at least five checkpoints of them
     #[arg(long, default_value_t = 200_000)]
     updates: u64,
 }
@@ -49,7 +49,7 @@ impl Run {
         std::fs::create_dir(&subject.folder).expect("a folder");
         let fill = parsed(&ended(&subject, &Phase::Fill));
         let update = |&checkpoint: &u64| {
-            let updates = self.updates.max(10 * checkpoint);
+            let updates = self.updates.max(5 * checkpoint);
             parsed(&ended(&subject, &Phase::Update { checkpoint, updates }))
         };
         let updates = self.checkpoint.iter().map(update).collect();

@@ -68,3 +68,6 @@ impl Kind {
         self.to_possible_value().expect("none is skipped").get_name().to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

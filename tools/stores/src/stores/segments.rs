@@ -249,3 +249,6 @@ fn entries(content: &[u8]) -> impl Iterator<Item = (Key, u32, u32)> {
         Some((head[..32].try_into().expect("a key"), offset, length))
     })
 }
+
+#[cfg(test)]
+mod tests;
