@@ -6,16 +6,20 @@
 //! durable, over TLS, everything checked.
 //! **All authorities**, sharing this machine with the load, at a rate of half of what they came to,
 //! is the figure for latency: from when a payment was due until a quorum had voted for it.
+//!
+//! By itself stands [`measure_overload`]: all authorities at twice what they come to.
 
 mod bound;
 mod cores;
 mod drive;
+mod overload;
 mod place;
 mod prepare;
 mod spent;
 
 pub use bound::{Bound, bound_of};
 pub use cores::{Cores, CoresError, pin};
+pub use overload::{PayOverload, measure_overload};
 pub use spent::{OverSpent, median};
 
 use crate::load::Latencies;
@@ -208,7 +212,8 @@ fn load_alone(
     running: &Running<'_>,
 ) -> Result<Alone, PayBenchError> {
     let before = running.cpu_seconds()?;
-    let load = Load { payments, rate: None, duration: config.duration, needed: 1, cores };
+    let duration = config.duration;
+    let load = Load { payments, rate: None, duration, needed: 1, cores, may_be_busy: false };
     let outcome = drive(place, &[ReplicaId(0)], &load)?;
     let after = running.cpu_seconds()?;
     let votes = outcome.finished as f64;
@@ -235,7 +240,14 @@ fn all_authorities(
     let authorities: Vec<ReplicaId> = place.network.committee().members().collect();
     let _running = place.start(&authorities, None)?;
     let needed = usize::try_from(place.network.committee().quorum()).expect("a few");
-    let load = Load { payments, rate: Some(rate), duration: config.duration, needed, cores: None };
+    let load = Load {
+        payments,
+        rate: Some(rate),
+        duration: config.duration,
+        needed,
+        cores: None,
+        may_be_busy: false,
+    };
     let outcome = drive(place, &authorities, &load)?;
     Ok((outcome.rate, outcome.latencies.summary()))
 }

@@ -36,6 +36,8 @@ pub(super) struct Load<'a> {
     pub(super) needed: usize,
     /// Processors of authority and load, where they have some of their own.
     pub(super) cores: Option<&'a Cores>,
+    /// Tells whether authorities may have too much to do.
+    pub(super) may_be_busy: bool,
 }
 
 impl Load<'_> {
@@ -53,6 +55,8 @@ pub(super) struct Driven {
     /// Payments finished a second, after warming up.
     pub(super) rate: f64,
     pub(super) latencies: Latencies,
+    /// Answers of authorities that had too much to do.
+    pub(super) busy: u64,
 }
 
 type Sender = Box<dyn Fn(&PreparedOrder) + Send>;
@@ -65,6 +69,7 @@ struct Tally {
     began: Instant,
     counted_us: std::ops::Range<u64>,
     needed: usize,
+    may_be_busy: bool,
     state: Mutex<State>,
     progress: Notify,
 }
@@ -74,6 +79,7 @@ struct State {
     latencies: Latencies,
     finished: u64,
     in_time: u64,
+    busy: u64,
     refused: Option<String>,
 }
 
@@ -124,11 +130,13 @@ async fn run(
     let tally = Arc::new(Tally {
         began: Instant::now(),
         needed: load.needed,
+        may_be_busy: load.may_be_busy,
         state: Mutex::new(State {
             under_way: BTreeMap::new(),
             latencies: Latencies::new(counted_us.clone()),
             finished: 0,
             in_time: 0,
+            busy: 0,
             refused: None,
         }),
         counted_us,
@@ -221,6 +229,7 @@ impl Tally {
                 state.in_time += u64::from(self.counted_us.contains(&now));
                 self.progress.notify_one();
             }
+            Verdict::Busy if self.may_be_busy => state.busy += 1,
             verdict => state.refused = Some(format!("{verdict:?}")),
         }
     }
@@ -239,6 +248,7 @@ impl Tally {
         let seconds = (self.counted_us.end - self.counted_us.start) as f64 / 1e6;
         let latencies =
             std::mem::replace(&mut state.latencies, Latencies::new(self.counted_us.clone()));
-        Ok(Driven { finished: state.finished, rate: state.in_time as f64 / seconds, latencies })
+        let (finished, rate) = (state.finished, state.in_time as f64 / seconds);
+        Ok(Driven { finished, rate, latencies, busy: state.busy })
     }
 }
