@@ -310,6 +310,25 @@ fn a_bench_stands_beside_what_the_machine_could_do() {
     assert!(number(&bounds["parts"]["crypto"], "tls_mb_s") > 0.0);
 }
 
+#[test]
+fn a_full_state_is_measured_and_a_validator_comes_back() {
+    let full = ["--service", "kv", "--keys", "3000", "--fill", "--time-restart"];
+    let result = bench(&[&full[..], &["--duration", "2", "--durability", "os"]].concat());
+    let beside = &result["beside"];
+    assert_eq!(beside["filled"]["keys"], 3_000);
+    for field in ["seconds", "puts_tps", "written_bytes_per_key"] {
+        assert!(number(&beside["filled"], field) > 0.0, "{field} in {beside:#}");
+    }
+    assert!(number(beside, "written_bytes_per_tx") > 0.0, "{beside:#}");
+    let restarted = &beside["restarted"];
+    assert_eq!(restarted["validator"], 3);
+    assert!(number(restarted, "seconds") > 0.0 && number(restarted, "operations") > 47.0);
+
+    let refused = quorate(&["bench", "--fill"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--fill is for --service kv"), "{}", stderr(&refused));
+}
+
 /// Two opposite links of four members are cut: everybody keeps up, agrees, and goes on answering.
 #[test]
 fn a_bench_goes_on_with_opposite_links_cut() {

@@ -13,6 +13,9 @@
 //!   committee commits what is offered, within a bound; any other has a fixed length. After the
 //!   window the run waits, within a bound, for the last answers and for every validator to reach
 //!   the same point.
+//! * **A full state**, where it is asked for: the key-value store has a value under every key
+//!   before the warm-up begins (`fill`). A search fills one committee and makes all its runs on
+//!   it, each when nothing of the one before is left.
 //! * **The load generator shares the machine** with the validators, as the result says; its own CPU
 //!   time is reported apart.
 
@@ -24,17 +27,20 @@ mod error;
 mod events;
 pub(crate) mod evidence;
 mod evm;
+mod fill;
 pub mod health;
 mod limits;
 mod plan;
 mod progress;
 mod readers;
 pub mod recovery;
+mod restart;
 mod run;
 pub mod search;
 mod sessions;
 mod settle;
 mod siege;
+mod stage;
 pub(crate) mod table;
 pub(crate) mod watch;
 
@@ -51,19 +57,11 @@ pub use table::render;
 #[cfg(test)]
 pub(crate) use evidence::tests::sample_report;
 
-use crate::load::Load;
-use crate::load::measure::{Recorder, Schedule};
-use committee::Committee;
 use limits::Limits;
-use parking_lot::Mutex;
 use quorate_report::Report;
-use quorate_report::results::Beside;
-use readers::Readers;
-use run::{Given, Run};
-use std::sync::Arc;
+use stage::Stage;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
-use watch::Watch;
+use std::time::Duration;
 
 /// Time between the announcement of a load and its first operation.
 const HEAD_START: Duration = Duration::from_millis(50);
@@ -115,46 +113,8 @@ fn run_once(
     interrupted: &AtomicBool,
     keep_failed: bool,
 ) -> Result<Report, BenchError> {
-    progress.say("writing keys and configurations");
-    let mut committee = Committee::create(config)?;
-    let report = measure(config, &mut committee, progress, interrupted);
+    let mut stage = Stage::begin(config, progress, interrupted, keep_failed)?;
+    let report = stage.measure(config, progress, interrupted);
     progress.say("stopping the validators");
-    committee.dismiss(report, keep_failed)
-}
-
-fn measure(
-    config: &BenchConfig,
-    committee: &mut Committee,
-    progress: &Progress,
-    interrupted: &AtomicBool,
-) -> Result<Report, BenchError> {
-    progress.say("waiting until every validator is connected to every other, and signs");
-    committee.await_ready(interrupted)?;
-    progress.say("opening client sessions");
-    let members = committee.members(config)?;
-    let client = sessions::open(config, Arc::clone(&members))?;
-    let (target, answers) = crate::load::sessions::ends(&client, config.load.session_count());
-    drop(client);
-    let plan = config.plan();
-    let payload = config.payload();
-    let schedule = Schedule {
-        start: Instant::now() + HEAD_START,
-        warmup: Duration::from_secs(config.longest_load().warmup_s),
-        window: Duration::from_secs(config.load.duration_s),
-    };
-    let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
-    let load = Load::start(schedule, plan, payload, target, answers, Arc::clone(&recorder));
-    let watch = Watch::start(committee.http(), schedule.start);
-    let readers = config
-        .genesis()
-        .filter(|_| config.reads > 0)
-        .map(|genesis| Readers::start(committee.gateways(), config.reads, schedule, &genesis));
-    let given = Given { config, committee, members, progress, interrupted, schedule, recorder };
-    let mut run = Run::new(given);
-    run.under_load()?;
-    let last = run.drain()?;
-    drop(load);
-    let report = run.conclude(&last, &watch.finish())?;
-    let reads = readers.map(Readers::finish);
-    Ok(Report { beside: Beside { reads, ..report.beside }, ..report })
+    stage.dismiss(report, keep_failed)
 }

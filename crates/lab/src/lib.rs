@@ -26,5 +26,6 @@ mod stations;
 pub mod status;
 mod stopwatch;
 pub mod suite;
+mod written;
 
 pub use service::{Genesis, GenesisError, ServiceKind, UnknownService};

@@ -107,7 +107,7 @@ pub trait Answers: Send {
 }
 
 /// Interval at which the clock is read: operations due in between leave together.
-const TICK: Duration = Duration::from_millis(1);
+pub(crate) const TICK: Duration = Duration::from_millis(1);
 
 /// Parameters of the load to offer.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +149,11 @@ pub enum Content {
 
 /// Bytes of a put without its value: the form, and a key of 12.
 pub const PUT_BYTES: usize = 2 + 4 + 12 + 4;
+
+/// The key with this number.
+pub(crate) fn key_of(number: u64) -> String {
+    format!("{number:012x}")
+}
 
 /// A running load. Dropping it stops it.
 #[derive(Debug)]
@@ -287,7 +292,7 @@ impl Payload {
     fn operation(&mut self, random: Bytes) -> Bytes {
         match self.content {
             Content::Puts { keys } => {
-                let key = format!("{:012x}", self.random.next_u64() % keys);
+                let key = key_of(self.random.next_u64() % keys);
                 Operation::put(key, random).encode()
             }
             _ => random,

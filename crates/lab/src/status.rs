@@ -146,6 +146,12 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
+    /// Returns `true` once enough have answered and nothing contradicts its records: it may sign.
+    #[must_use]
+    pub fn are_clear(&self) -> bool {
+        self.state == "clear"
+    }
+
     /// Returns `true` while it signs nothing, for want of answers.
     #[must_use]
     pub fn are_awaited(&self) -> bool {

@@ -57,7 +57,8 @@ pub(super) const TIMEOUT_MS: u64 = 500;
     what the paper compares\n  \
     quorate bench --protocol sbft --keys-from keys    keys of `quorate keys dkg`\n  \
     quorate bench --json > result.json\n  \
-    quorate bench --suite                             fourteen rows beside goals\n  \
+    quorate bench --service kv --keys 1000000 --fill  over a million keys that have values\n  \
+    quorate bench --suite                             a table of rows beside goals\n  \
     quorate bench --suite --against quorate-results/suite-20260131-120000.json\n                                                    \
     the same again, and ratios\n  \
     quorate bench --suite --only n4-light,n10-max     two of its rows\n\n\
@@ -145,6 +146,10 @@ pub(crate) struct Options {
     #[cfg(feature = "liar")]
     #[arg(long, value_name = "I=BEHAVIOUR@T", value_parser = parse_lie)]
     liar: Vec<Lie>,
+    /// After the load, kill a validator with SIGKILL, start it again, and time how long it takes
+    /// until it has executed what it had and may sign
+    #[arg(long)]
+    time_restart: bool,
     /// Durability of votes: against a power cut (fsync), or only against the end of the process
     /// (os)
     #[arg(long, default_value = "fsync")]
@@ -190,6 +195,11 @@ pub(crate) struct Options {
     /// validators certify what they execute
     #[arg(long, default_value = "log")]
     service: ServiceKind,
+    /// Put each of the --keys once before the load, 64 in a request, with --service kv: the load is
+    /// over a full state, and the result says how long filling it took. With --rate max all runs
+    /// are on one committee
+    #[arg(long)]
+    fill: bool,
     /// Kinds of transactions, with --service evm: mixed (of a hundred, one creates a contract and
     /// twenty swap tokens; the others transfer them) or transfers
     #[arg(long, default_value = "mixed")]
@@ -296,11 +306,11 @@ impl Options {
         interrupted: &AtomicBool,
     ) -> Result<Report, BenchError> {
         let calm = self.kill.is_empty() && self.pause.is_empty() && self.cut.is_empty();
-        let calm = calm && self.crowd.is_empty() && self.change.is_empty();
+        let calm = calm && self.crowd.is_empty() && self.change.is_empty() && !self.time_restart;
         let disturbed = !(calm && self.lies().is_empty());
         if disturbed || self.load.load == Shape::Closed {
             let rule = "--rate max is for a healthy committee in an open loop: leave --kill, --pause, \
-                        --cut, --crowd, --change and --load closed out";
+                        --cut, --crowd, --change, --time-restart and --load closed out";
             return Err(BenchError::Config(rule.to_owned()));
         }
         let limit_ms = self.p99_limit.unwrap_or_else(|| search::fitting_p99_limit_ms(config));
@@ -339,6 +349,8 @@ impl Options {
             durability: self.durability,
             retention_bytes: self.retention << 20,
             service: self.service,
+            fill: self.fill,
+            time_restart: self.time_restart,
             settings: self.settings(timeout_ms),
             emulation,
             bounds: !self.no_bounds,

@@ -3,6 +3,7 @@
 use super::BenchError;
 use super::changes;
 use super::config::BenchConfig;
+use super::health::HealthIssue;
 use super::siege::Doors;
 use crate::processes::{Processes, Program, StartOptions};
 use crate::status::{ValidatorStatus, ask_all};
@@ -20,6 +21,10 @@ use tempfile::TempDir;
 
 /// Time for all validators together to come up.
 const COMING_UP: Duration = Duration::from_secs(30);
+
+/// Time for all validators to execute what was ordered, and for which they must then stay there.
+const LEVEL_WITHIN: Duration = Duration::from_secs(60);
+const LEVEL_FOR: Duration = Duration::from_millis(300);
 
 /// Time for one answer, after which it counts as silence.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -155,11 +160,7 @@ impl Committee {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(BenchError::Interrupted);
             }
-            if let Some((id, status)) = self.processes.find_exited() {
-                let id = u16::try_from(id).expect("validators are counted in 16 bits");
-                let issue = super::health::HealthIssue::Exited(id, status.to_string());
-                return Err(self.explain(BenchError::Unwell(issue), id));
-            }
+            self.check_alive()?;
             let looks = self.look_but(&self.absent);
             let is_absent = |id: usize| self.absent.iter().any(|absent| usize::from(*absent) == id);
             let ready = |look: &Option<ValidatorStatus>| {
@@ -176,6 +177,52 @@ impl Committee {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Checks that no validator ended by itself.
+    ///
+    /// # Errors
+    /// The first that did.
+    pub(super) fn check_alive(&mut self) -> Result<(), BenchError> {
+        let Some((id, status)) = self.processes.find_exited() else { return Ok(()) };
+        let id = u16::try_from(id).expect("validators are counted in 16 bits");
+        let issue = HealthIssue::Exited(id, status.to_string());
+        Err(self.explain(BenchError::Unwell(issue), id))
+    }
+
+    /// Waits until every validator has executed the same, and no more for some looks. Returns the
+    /// first moment at which it was so; `what` came before.
+    ///
+    /// # Errors
+    /// When that takes too long, or a validator ends.
+    pub(super) fn await_level(
+        &mut self,
+        what: &'static str,
+        interrupted: &AtomicBool,
+    ) -> Result<Instant, BenchError> {
+        let (began, mut since) = (Instant::now(), None);
+        while began.elapsed() < LEVEL_WITHIN {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(BenchError::Interrupted);
+            }
+            self.check_alive()?;
+            let looks = self.look_but(&self.absent);
+            let at = level(&looks, &self.absent);
+            since = match (at, since) {
+                (Some(at), Some((moment, before))) if at == before => Some((moment, at)),
+                (at, _) => at.map(|at| (Instant::now(), at)),
+            };
+            match since {
+                Some((moment, _)) if moment.elapsed() >= LEVEL_FOR => return Ok(moment),
+                _ => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+        Err(BenchError::NotLevel { seconds: LEVEL_WITHIN.as_secs(), what })
+    }
+
+    /// The system's numbers of the processes that run.
+    pub(super) fn process_ids(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.testnet.configs.len()).filter_map(|index| self.processes.id(index))
     }
 
     /// Disk space of all validators together, in bytes.
@@ -233,6 +280,14 @@ fn claim(config: &BenchConfig) -> Result<(Place, PathBuf), BenchError> {
         made.map_err(|source| BenchError::System { what: "make a temporary folder", source })?;
     let path = folder.path().to_owned();
     Ok((Place::Temporary(folder), path))
+}
+
+/// Operations that all but the absent have executed, if these are as many of each.
+fn level(looks: &[Option<ValidatorStatus>], absent: &[u16]) -> Option<u64> {
+    let present = (0..).zip(looks).filter(|(id, _)| !absent.contains(id));
+    let mut each = present.map(|(_, look)| Some(look.as_ref()?.operations));
+    let first = each.next()??;
+    each.all(|other| other == Some(first)).then_some(first)
 }
 
 fn describe(looks: &[Option<ValidatorStatus>]) -> String {

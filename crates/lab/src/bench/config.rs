@@ -59,6 +59,10 @@ pub struct BenchConfig {
     pub retention_bytes: u64,
     /// Service that is replicated.
     pub service: ServiceKind,
+    /// `true` to put every key before the load, with the key-value store.
+    pub fill: bool,
+    /// `true` to kill a validator after the load and measure how long its start takes.
+    pub time_restart: bool,
     /// Senders and content of transactions, with the EVM ledger.
     pub mix: MixPlan,
     /// Transactions to send instead, in order, with the EVM ledger: in a closed loop of one
@@ -117,6 +121,11 @@ impl BenchConfig {
         check(fits, rule.into())?;
         let fits = self.reads == 0 || self.service == ServiceKind::Evm;
         check(fits, "--reads is for --service evm".into())?;
+        let fits = !self.fill || self.service == ServiceKind::Kv;
+        check(fits, "--fill is for --service kv: other services have no keys to put".into())?;
+        let fits = !self.time_restart || self.validators >= 4 && self.absent().is_empty();
+        let rule = "--time-restart is for four validators or more, all of whom run";
+        check(fits, rule.into())?;
         let is_measured = self.service != ServiceKind::Payments;
         check(is_measured, "releases of coins are not measured".into())?;
         self.validate_events()
@@ -269,6 +278,9 @@ impl BenchConfig {
             "durability": self.durability.to_string(),
             "retention_bytes": self.retention_bytes,
             "service": self.service.to_string(),
+            "keys": (self.service == ServiceKind::Kv).then_some(self.load.keys),
+            "fill": self.fill,
+            "time_restart": self.time_restart,
             "mix": self.transactions(),
             "reads": self.reads,
             "settings": self.settings,

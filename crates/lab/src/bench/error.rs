@@ -45,6 +45,32 @@ pub enum BenchError {
     /// A validator that should work does not.
     #[error("{0}")]
     Unwell(HealthIssue),
+    /// The state was not filled.
+    #[error("the state was not filled: {done} of {keys} keys were put, then {reason}")]
+    Fill {
+        /// Keys that were put.
+        done: u64,
+        /// Number of keys to put.
+        keys: u64,
+        /// Part of a sentence that says what was in the way.
+        reason: String,
+    },
+    /// Validators did not come to the same point.
+    #[error("{seconds} s after {what} the validators had not executed the same")]
+    NotLevel {
+        /// Time waited, in seconds.
+        seconds: u64,
+        /// Part of a sentence: the work that they had to execute.
+        what: &'static str,
+    },
+    /// A killed validator did not come back.
+    #[error("validator {validator} did not come back within {seconds} s of its start")]
+    NotBack {
+        /// Index of the validator.
+        validator: u16,
+        /// Time waited, in seconds.
+        seconds: u64,
+    },
     /// The committee ran and ordered nothing that counts.
     #[error("nothing was committed in the measured window")]
     NothingCommitted,

@@ -55,6 +55,16 @@ impl Progress {
         }
     }
 
+    /// Says how far something has come, in whole seconds since it began: on a terminal each time,
+    /// in lines now and then.
+    pub fn tick(&self, second: u64, what: impl Into<String>) {
+        let is_due = second.is_multiple_of(LINE_SECONDS);
+        let are_lines = matches!(&*self.output.lock(), Output::Lines(_));
+        if is_due || !are_lines {
+            self.say(what);
+        }
+    }
+
     /// Takes in that a load begins, and what its panel is called.
     pub fn begin(&self, title: impl Into<String>, load: &LoadConfig) {
         if let Some(state) = self.output.lock().state() {

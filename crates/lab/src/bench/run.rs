@@ -17,6 +17,7 @@ use crate::load::measure::{Recorder, Schedule};
 use crate::machine::{filesystem, own_cpu_seconds};
 use crate::stations::{self, Threads, Used, of_validator};
 use crate::status::ValidatorStatus;
+use crate::written::Written;
 use parking_lot::Mutex;
 use quorate_report::Report;
 use quorate_report::results::beside::{BorderTimes, LeastLatency, Recovery};
@@ -70,6 +71,10 @@ pub(super) struct Run<'a> {
     /// Processor time of threads before the window opened, and while it was open, in µs.
     threads: Threads,
     stations_us: Used,
+    /// What they had written to disk before the window opened, and wrote while it was open, for
+    /// each operation that they executed.
+    written: Written,
+    written_bytes_per_tx: Option<f64>,
 }
 
 type Looks = Vec<Option<ValidatorStatus>>;
@@ -101,6 +106,8 @@ impl<'a> Run<'a> {
             crossed: Vec::new(),
             threads: Threads::new(),
             stations_us: Used::new(),
+            written: Written::default(),
+            written_bytes_per_tx: None,
             given,
         }
     }
@@ -118,12 +125,14 @@ impl<'a> Run<'a> {
             }
             if second == self.load.warmup_s {
                 self.threads = self.healthy_threads();
+                self.written = Written::of(self.healthy_processes());
             }
             progress.show(&self.samples, &self.states);
             second += 1;
         }
         self.sieges.clear();
         self.stations_us = stations::used(&self.healthy_threads(), &self.threads, of_validator);
+        self.written_bytes_per_tx = self.written.since().and_then(|bytes| self.for_each_tx(bytes));
         Ok(())
     }
 
@@ -139,10 +148,14 @@ impl<'a> Run<'a> {
 
     /// The threads of those that ran all along so far; none where the system does not tell.
     fn healthy_threads(&self) -> Threads {
+        let ids = self.healthy_processes();
+        ids.filter_map(|process| stations::threads(process).ok()).flatten().collect()
+    }
+
+    fn healthy_processes(&self) -> impl Iterator<Item = u32> {
         let healthy = self.with(|state| *state == ValidatorState::Healthy);
         let processes = &self.given.committee.processes;
-        let ids = healthy.into_iter().filter_map(|id| processes.id(usize::from(id)));
-        ids.filter_map(|process| stations::threads(process).ok()).flatten().collect()
+        healthy.into_iter().filter_map(|id| processes.id(usize::from(id)))
     }
 
     fn sample(&mut self, second: u64) -> Result<(), BenchError> {
@@ -209,6 +222,7 @@ impl<'a> Run<'a> {
                 recoveries,
                 borders: self.crossed.clone(),
                 logged_bytes_per_tx: self.logged_bytes_per_tx(),
+                written_bytes_per_tx: self.written_bytes_per_tx,
                 ..Beside::default()
             },
         };
@@ -238,22 +252,26 @@ impl<'a> Run<'a> {
     }
 
     fn logged_bytes_per_tx(&self) -> Option<f64> {
+        let logged = self.grown(|status| status.log_bytes_written as f64)?;
+        self.for_each_tx(logged).filter(|_| logged > 0.0)
+    }
+
+    /// Bytes of all validators for each operation that one of them executed in the window.
+    fn for_each_tx(&self, bytes: f64) -> Option<f64> {
+        let executed = self.grown(|status| status.operations as f64)?;
+        (executed > 0.0).then(|| (bytes / executed * 10.0).round() / 10.0)
+    }
+
+    /// Growth of a counter over the window, of all validators together.
+    fn grown(&self, value: fn(&ValidatorStatus) -> f64) -> Option<f64> {
         let warmup_s = self.load.warmup_s;
         let window = self.samples.iter().position(|sample| sample.second >= warmup_s)?;
-        let grown = |value: fn(&ValidatorStatus) -> f64| -> f64 {
-            let ids = 0..self.given.config.processes();
-            ids.map(|id| growth(&self.samples[window..], id, value)).sum()
-        };
-        let logged = grown(|status| status.log_bytes_written as f64);
-        let executed = grown(|status| status.operations as f64);
-        (logged > 0.0 && executed > 0.0).then(|| (logged / executed * 10.0).round() / 10.0)
+        let ids = 0..self.given.config.processes();
+        Some(ids.map(|id| growth(&self.samples[window..], id, value)).sum())
     }
 
     fn look(&mut self) -> Result<Looks, BenchError> {
-        if let Some((id, status)) = self.given.committee.processes.find_exited() {
-            let id = u16::try_from(id).expect("validators are counted in 16 bits");
-            return Err(self.unwell(HealthIssue::Exited(id, status.to_string())));
-        }
+        self.given.committee.check_alive()?;
         Ok(self.given.committee.look_but(&self.paused))
     }
 

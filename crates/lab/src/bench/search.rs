@@ -1,13 +1,15 @@
 //! The highest rate that every healthy validator keeps up with.
 //!
 //! First short probes, each on a committee of its own so that none starts with the backlog of
-//! another. A probe at the rate that the committee keeps up with about half of the time tells most,
-//! so the next is always there: at twice or half of the last one as long as all end alike, and then
-//! nearer and nearer between two. A probe may err: one that fails by bad luck costs a few more, and
-//! its side is tried again (`belief`). Then runs of the whole length, until one holds: the result.
-//! One that fails has a second try a little lower; after that each goes 5, 10, 20, 40 and 80 %
-//! below the last, and once one holds, up again to what is likely. So a search ends with a figure
-//! unless the lowest rate there is fails for the whole length.
+//! another; over a state that has to be filled first, all on the same committee, each when nothing
+//! of the one before is left to execute. A probe at the rate that the committee keeps up with about
+//! half of the time tells most, so the next is always there: at twice or half of the last one as
+//! long as all end alike, and then nearer and nearer between two. A probe may err: one that fails
+//! by bad luck costs a few more, and its side is tried again (`belief`). Then runs of the whole
+//! length, until one holds: the result. One that fails has a second try a little lower; after that
+//! each goes 5, 10, 20, 40 and 80 % below the last, and once one holds, up again to what is
+//! likely. So a search ends with a figure unless the lowest rate there is fails for the whole
+//! length.
 //!
 //! Every run waits until the committee has settled before it counts, for the time of `settle_s` at
 //! most, and counts for `PROBE_S` seconds or for the whole length. A search takes at most
@@ -21,6 +23,7 @@ mod bisection;
 mod judge;
 
 use super::limits::Limits;
+use super::stage::Stage;
 use super::{BenchConfig, BenchError, Progress};
 use crate::load::LoadConfig;
 use bisection::{Attempt, Bisection};
@@ -80,7 +83,7 @@ pub fn find_max(
 ) -> Result<Report, BenchError> {
     config.validate().map_err(BenchError::Config)?;
     let limits = Limits::measure(config, progress)?;
-    let mut finder = Finder { config, p99_limit_ms, progress, interrupted, runs: Vec::new() };
+    let mut finder = Finder::new(config, p99_limit_ms, progress, interrupted);
     let mut bisection = Bisection::from(config.load.rate);
     let mut confirmed: Option<(BenchConfig, Report)> = None;
     while let Some(attempt) = bisection.next() {
@@ -105,9 +108,22 @@ struct Finder<'a> {
     progress: &'a Progress,
     interrupted: &'a AtomicBool,
     runs: Vec<Probe>,
+    /// The committee whose state is full, where it is to be, and how many there were.
+    stage: Option<Stage>,
+    stages: u64,
 }
 
-impl Finder<'_> {
+impl<'a> Finder<'a> {
+    fn new(
+        config: &'a BenchConfig,
+        p99_limit_ms: f64,
+        progress: &'a Progress,
+        interrupted: &'a AtomicBool,
+    ) -> Self {
+        let runs = Vec::new();
+        Self { config, p99_limit_ms, progress, interrupted, runs, stage: None, stages: 0 }
+    }
+
     fn config_of(&self, Attempt { rate, whole }: Attempt) -> BenchConfig {
         if whole {
             return confirmation_config(self.config, rate, self.runs.len() + 1);
@@ -143,8 +159,34 @@ impl Finder<'_> {
         Ok(report.filter(|_| failed.is_none()))
     }
 
+    /// Runs on the committee that is there, once its state is full.
+    fn run_on_full(&mut self, config: &BenchConfig) -> Result<Report, BenchError> {
+        let mut stage = match self.stage.take() {
+            Some(stage) => stage,
+            None => self.fill()?,
+        };
+        let result = stage.measure(config, self.progress, self.interrupted);
+        let is_well = result.as_ref().map_or_else(BenchError::is_overload, |_| true);
+        if is_well && stage.settle(self.interrupted).is_ok() {
+            self.stage = Some(stage);
+            return result;
+        }
+        stage.dismiss(result, false)
+    }
+
+    fn fill(&mut self) -> Result<Stage, BenchError> {
+        self.stages += 1;
+        let name = format!("committee-{}", self.stages);
+        let directory = self.config.directory.as_ref().map(|folder| folder.join(name));
+        let config = BenchConfig { directory, ..self.config.clone() };
+        Stage::begin(&config, self.progress, self.interrupted, false)
+    }
+
     /// Runs a committee; another one if the first did not come up, unless its folder is to be kept.
-    fn run(&self, config: &BenchConfig) -> Result<Report, BenchError> {
+    fn run(&mut self, config: &BenchConfig) -> Result<Report, BenchError> {
+        if config.fill {
+            return self.run_on_full(config);
+        }
         let mut starts = if config.directory.is_some() { STARTS } else { 1 };
         loop {
             match super::run_unkept(config, self.progress, self.interrupted) {

@@ -12,15 +12,33 @@ use std::time::Duration;
 const CONNECTING: Duration = Duration::from_secs(15);
 
 /// Opens as many sessions as the load needs, and waits until each reaches every validator. Keys
-/// follow from the seed, first validators go round.
+/// follow from the seed and the turn, for a key serves one client; first validators go round.
 pub(super) fn open(
     config: &BenchConfig,
     committee: Arc<Committee>,
+    turn: u64,
+) -> Result<Arc<Client>, BenchError> {
+    open_with(config, committee, config.request_max(), turn)
+}
+
+/// The same before any turn, for operations that share no request.
+pub(super) fn open_for_single(
+    config: &BenchConfig,
+    committee: Arc<Committee>,
+) -> Result<Arc<Client>, BenchError> {
+    open_with(config, committee, 1, 0)
+}
+
+fn open_with(
+    config: &BenchConfig,
+    committee: Arc<Committee>,
+    operations_max: usize,
+    turn: u64,
 ) -> Result<Arc<Client>, BenchError> {
     let failed = |error: &dyn std::fmt::Display| BenchError::Client(error.to_string());
     let members = committee.size();
-    let key = |index| client_key(config.load.seed, index);
-    let client_config = config.load.client(History::new(committee), config.request_max(), key);
+    let key = |index| client_key(config.load.seed, turn, index);
+    let client_config = config.load.client(History::new(committee), operations_max, key);
     let client = match config.topology() {
         Some(topology) => Client::connect_emulated(&client_config, &topology),
         None => Client::connect(&client_config),
@@ -35,8 +53,8 @@ pub(super) fn open(
     Ok(Arc::new(client))
 }
 
-fn client_key(seed: u64, index: usize) -> IdentitySecret {
-    let index = index as u64;
-    let parts: [&[u8]; 2] = [&seed.to_be_bytes(), &index.to_be_bytes()];
+fn client_key(seed: u64, turn: u64, index: usize) -> IdentitySecret {
+    let parts = [seed, turn, index as u64].map(u64::to_be_bytes);
+    let parts: Vec<&[u8]> = parts.iter().map(<[u8; 8]>::as_slice).collect();
     IdentitySecret::from_seed(hash_parts("quorate v1 bench client", &parts).0)
 }

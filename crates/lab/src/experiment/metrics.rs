@@ -55,13 +55,18 @@ pub const METRICS: &[Metric] = &[
     metric("messages_per_height", "messages of all validators for each height", ""),
     metric("bytes_per_height", "bytes sent by all validators for each height", "B"),
     metric("bytes_per_tx", "bytes sent by all validators", "B/tx"),
+    metric("written_bytes_per_tx", "written to disk by one validator", "B/tx"),
     metric("bytes_per_validator_s", "bytes sent by one validator", "MB/s"),
     metric("cpu_cores", "cores that all validators kept busy", "cores"),
     metric("height_us", "processor time of one validator for each height", "µs"),
     metric("machine_bound_tps", "what disk, processor and execution allow", "tx/s"),
     metric("bound_share", "share of what the machine's parts allow", "%"),
+    metric("rss_growth", "memory, end over beginning", ""),
+    metric("filled_tps", "filled", "puts/s"),
+    metric("restart_s", "restart", "s"),
     // Of a suite's row that stands beside another.
     metric("ratio", "throughput over that of the row beside it", ""),
+    metric("goodput_ratio", "goodput over the highest throughput", ""),
     metric("busiest_share", "load of the busiest validator's processor", "%"),
     metric("uplink_share", "load of the busiest host's uplink", "%"),
     // Processor time of one validator's threads for a committed operation.

@@ -93,12 +93,17 @@ pub struct Setup {
     pub service: ServiceKind,
     /// Keys that are written, in random order, with the key-value store. Real processes.
     pub keys: u64,
+    /// `true` if every key is put once before the load, in batches. Real processes with the
+    /// key-value store.
+    pub fill: bool,
     /// Kinds of transactions with the EVM ledger: `mixed` or `transfers`. Real processes.
     #[serde(with = "as_text")]
     pub mix: mix::Shape,
     /// `true` if the highest rate that is kept up with is searched for, from `rate` on, and
     /// measured. Real processes.
     pub find_max: bool,
+    /// `true` if a validator is killed after the load and its start is timed. Real processes.
+    pub time_restart: bool,
     /// `true` if what the machine could do at most is measured first. Real processes.
     pub bounds: bool,
     /// The last so many members crash.
@@ -164,6 +169,9 @@ pub struct Setup {
     /// Voting scheme of payment authorities: `plain`, `merkle`, `bls` or `bls-threshold`. Votes and
     /// payments.
     pub pay_scheme: PayScheme,
+    /// `true` for all authorities at their highest rate, and then at twice that; else for one of
+    /// them by itself, and then all at half of what they may come to. Payments only.
+    pub overload: bool,
     /// Processes that each payment authority shares its payers among. Payments only.
     pub shards: u16,
     /// Transactions under one signature in a Merkle tree of votes. Votes only.
@@ -195,8 +203,10 @@ impl Default for Setup {
             durability: Durability::Fsync,
             service: ServiceKind::Log,
             keys: 100_000,
+            fill: false,
             mix: mix::Shape::default(),
             find_max: false,
+            time_restart: false,
             bounds: false,
             crashed: 0,
             crashed_apart: false,
@@ -223,6 +233,7 @@ impl Default for Setup {
             measure_ms: 100,
             message_commands: 1,
             pay_scheme: PayScheme::Plain,
+            overload: false,
             shards: 1,
             leaves: 64,
             threads: 1,
@@ -234,7 +245,8 @@ impl Default for Setup {
 
 /// Fields that are no part of a point's key at their defaults, so that points from before there
 /// were such fields keep theirs.
-const ADDED_LATER: [&str; 4] = ["keys", "mix", "find_max", "bounds"];
+const ADDED_LATER: [&str; 7] =
+    ["keys", "fill", "mix", "find_max", "time_restart", "bounds", "overload"];
 
 /// Ranges of a setup: name, value, least, most.
 type Range = (&'static str, u64, u64, u64);
@@ -318,8 +330,18 @@ impl Setup {
         if (self.find_max || self.bounds) && self.runner != RunnerKind::Processes {
             return Err("'find_max' and 'bounds' are of real processes alone".to_owned());
         }
-        if self.find_max && self.crashed > 0 {
+        if self.find_max && (self.crashed > 0 || self.time_restart) {
             return Err("'find_max' is for a committee in which nobody crashes".to_owned());
+        }
+        if self.overload && self.runner != RunnerKind::Payments {
+            return Err("'overload' is of payments alone".to_owned());
+        }
+        let is_processes = self.runner == RunnerKind::Processes;
+        if self.fill && !(is_processes && self.service == ServiceKind::Kv) {
+            return Err("'fill' is of real processes with the service 'kv' alone".to_owned());
+        }
+        if self.time_restart && !(is_processes && self.validators >= 4) {
+            return Err("'time_restart' is of four real processes or more".to_owned());
         }
         Ok(())
     }

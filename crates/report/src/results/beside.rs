@@ -14,6 +14,13 @@ pub struct Beside {
     /// Bytes that one validator wrote to its log for each operation it executed; absent when none
     /// said.
     pub logged_bytes_per_tx: Option<f64>,
+    /// Bytes that one validator had written to disk for each operation it executed in the window:
+    /// log, state and snapshots, in whole pages; absent where the system does not tell.
+    pub written_bytes_per_tx: Option<f64>,
+    /// The state that was filled before the load, where that was asked for.
+    pub filled: Option<Filled>,
+    /// The start of a killed validator after the load, where that was asked for.
+    pub restarted: Option<Restarted>,
     /// Highest rates of this machine, unless they were not to be measured.
     pub bounds: Option<Bounds>,
     /// Highest rate of the EVM ledger, unless it was not to be measured.
@@ -132,10 +139,43 @@ pub struct BorderTimes {
     pub all_s: Option<f64>,
 }
 
+/// A state in which every key has a value before the load begins: put in batches, in a closed loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Filled {
+    /// Number of keys, each put once.
+    pub keys: u64,
+    /// Puts of a request, all or none of which take effect.
+    pub batch: u64,
+    /// Seconds from the first put until every validator had executed the last.
+    pub seconds: f64,
+    /// Puts over that time: a rate of the slowest validator.
+    pub puts_tps: f64,
+    /// Requests that were not taken at first, and brought again.
+    pub retried: u64,
+    /// Bytes that one validator had written to disk for each key; absent where the system does not
+    /// tell.
+    pub written_bytes_per_key: Option<f64>,
+}
+
+/// The start of a validator that was ended by SIGKILL, in a committee that has nothing to order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Restarted {
+    /// Index of the validator.
+    pub validator: u16,
+    /// Operations in the state that it comes back to.
+    pub operations: u64,
+    /// Seconds from the start of its process until it has executed what it had before, and may
+    /// sign.
+    pub seconds: f64,
+}
+
 impl Beside {
     /// Rows for a table, name and text: one for each thing that is there.
     #[must_use]
     pub fn figures(&self) -> Vec<(&'static str, String)> {
+        let filled = self.filled.iter().map(|filled| ("filled", filled.describe()));
+        let written = self.written_bytes_per_tx.iter().map(|bytes| ("written", written(*bytes)));
+        let restarted = self.restarted.iter().map(|one| ("restart", one.describe()));
         let minimum = self.minimum.iter().map(|minimum| ("least latency", minimum.describe()));
         let searched = self.searched.iter().map(|searched| ("highest rate", searched.describe()));
         let recoveries = self.recoveries.iter().map(|recovery| ("recovery", recovery.describe()));
@@ -143,7 +183,10 @@ impl Beside {
         let bounds = self.bounds.iter().flat_map(Bounds::figures);
         let evm = self.evm.iter().flat_map(EvmBound::figures);
         let reads = self.reads.iter().map(|reads| ("reads", reads.describe()));
-        minimum
+        filled
+            .chain(written)
+            .chain(restarted)
+            .chain(minimum)
             .chain(searched)
             .chain(recoveries)
             .chain(borders)
@@ -151,6 +194,39 @@ impl Beside {
             .chain(evm)
             .chain(bounds)
             .collect()
+    }
+}
+
+fn written(bytes: f64) -> String {
+    format!("{} bytes to disk by one validator for each tx", thousands(bytes.round() as u64))
+}
+
+impl Filled {
+    fn describe(&self) -> String {
+        let Self { keys, batch, seconds, puts_tps, retried, written_bytes_per_key } = *self;
+        let whole = |number: f64| thousands(number.round() as u64);
+        let again = match retried {
+            0 => String::new(),
+            retried => format!(" · {} brought again", thousands(retried)),
+        };
+        let written = written_bytes_per_key
+            .map_or(String::new(), |bytes| format!(" · {} bytes to disk for each", whole(bytes)));
+        format!(
+            "{} keys in {seconds:.1} s, {} puts/s in batches of {batch}{again}{written}",
+            thousands(keys),
+            whole(puts_tps),
+        )
+    }
+}
+
+impl Restarted {
+    fn describe(&self) -> String {
+        let (validator, operations) = (self.validator, thousands(self.operations));
+        format!(
+            "validator {validator}, killed after {operations} operations, may sign again {:.2} s \
+             after its start",
+            self.seconds
+        )
     }
 }
 
@@ -249,3 +325,6 @@ impl Recovery {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,8 @@ pub(in crate::bench) fn config() -> BenchConfig {
         },
         mix: crate::load::MixPlan::default(),
         settle_s: 0,
+        fill: false,
+        time_restart: false,
         reads: 0,
         trace: None,
         kills: Vec::new(),
@@ -56,6 +58,18 @@ fn at(text: &str) -> At {
 #[test]
 fn the_defaults_are_valid() {
     assert_eq!(config().validate(), Ok(()));
+}
+
+#[test]
+fn what_a_committee_cannot_do_is_refused() {
+    let refusal = |config: BenchConfig| config.validate().err().unwrap_or_default();
+    let kv = "kv".parse().expect("a service");
+    assert_eq!(refusal(BenchConfig { fill: true, service: kv, ..config() }), "");
+    let said = refusal(BenchConfig { fill: true, ..config() });
+    assert_eq!(said, "--fill is for --service kv: other services have no keys to put");
+    assert_eq!(refusal(BenchConfig { time_restart: true, ..config() }), "");
+    let said = refusal(BenchConfig { time_restart: true, validators: 3, ..config() });
+    assert_eq!(said, "--time-restart is for four validators or more, all of whom run");
 }
 
 #[test]

@@ -40,6 +40,8 @@ fn config() -> BenchConfig {
         },
         settle_s: 0,
         mix: crate::load::MixPlan::default(),
+        fill: false,
+        time_restart: false,
         reads: 0,
         trace: None,
         kills: vec!["0@2".parse().expect("I@T")],

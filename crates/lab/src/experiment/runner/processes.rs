@@ -19,6 +19,8 @@ const OVERHEAD_S: (f64, f64) = (3.0, 0.3);
 const BOUNDS_S: f64 = 3.0;
 /// Probes of a search that begins near what it finds, and the seconds of load of one.
 const PROBES: (f64, f64) = (12.0, 10.0);
+/// Keys a second that are put before a load.
+const FILL_TPS: f64 = 40_000.0;
 /// Its runs of the whole length.
 const CONFIRMATIONS: f64 = 2.0;
 
@@ -62,6 +64,8 @@ impl Processes {
             durability: setup.durability,
             retention_bytes: RETENTION_BYTES,
             service: setup.service,
+            fill: setup.fill,
+            time_restart: setup.time_restart,
             settings: setup.settings.clone(),
             emulation: emulated.then_some(emulation),
             bounds: setup.bounds,
@@ -101,8 +105,9 @@ impl Runner for Processes {
         let (probes, probe_s) = if setup.find_max { PROBES } else { (0.0, 0.0) };
         let runs = if setup.find_max { CONFIRMATIONS } else { 1.0 };
         let bounds_s = if setup.bounds { BOUNDS_S } else { 0.0 };
+        let fill_s = if setup.fill { setup.keys as f64 / FILL_TPS } else { 0.0 };
         let run_s = setup.load_span().as_secs_f64() + around_s;
-        bounds_s + probes * (probe_s + around_s) + runs * run_s
+        bounds_s + fill_s + probes * (probe_s + around_s) + runs * run_s
     }
 
     fn run(&self, setup: &Setup, interrupted: &AtomicBool) -> Result<Measured, RunError> {
@@ -145,6 +150,10 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
     add("certificate_bytes", report.certificate_bytes.map(|bytes| bytes as f64));
     add("goodput_tps", report.goodput_tps);
     add("height_us", height_us(report));
+    add("written_bytes_per_tx", report.beside.written_bytes_per_tx);
+    add("rss_growth", rss_growth(report));
+    add("filled_tps", report.beside.filled.map(|filled| filled.puts_tps));
+    add("restart_s", report.beside.restarted.map(|restarted| restarted.seconds));
     add("machine_bound_tps", bound_tps(report));
     add("bound_share", bound_tps(report).map(|bound| 100.0 * report.committed_tps / bound));
     for (station, us) in &report.stations_us {
@@ -160,6 +169,9 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
     if let Some(searched) = &report.beside.searched {
         details["searched"] = json!(searched);
     }
+    if let Some(filled) = &report.beside.filled {
+        details["filled"] = json!(filled);
+    }
     if let Some(bounds) = &report.beside.bounds {
         details["bounds"] = json!(bounds);
     }
@@ -168,6 +180,19 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
         details[Kept::NAME] = json!(kept);
     }
     Measured { numbers, signatures: Signatures::Real, details }
+}
+
+/// The most memory in the last quarter of the window over the most in its first one, of the
+/// validator that grew most.
+fn rss_growth(report: &Report) -> Option<f64> {
+    let opened = report.timeline.iter().position(|second| second.second == 0)?;
+    let peak = |seconds: &[Option<f64>]| seconds.iter().flatten().copied().reduce(f64::max);
+    let growth = |validator: &ValidatorReport| {
+        let window = validator.each_second.rss_mb.get(opened + 1..)?;
+        let quarter = window.len().div_ceil(4);
+        Some(peak(&window[window.len() - quarter..])? / peak(window.get(..quarter)?)?)
+    };
+    report.validators.iter().filter_map(growth).reduce(f64::max)
 }
 
 /// Processor time of one validator for each height that it executed in the window, in
@@ -192,6 +217,19 @@ fn bound_tps(report: &Report) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::bench::sample_report;
+
+    #[test]
+    fn memory_that_grows_is_that_of_the_validator_that_grew_most() {
+        let mut report = sample_report();
+        let growth = |report: &Report| rss_growth(report).unwrap();
+        assert_eq!(growth(&report), 46.0 / 43.0);
+        let opened = report.timeline.iter().position(|second| second.second == 0).unwrap();
+        let seconds = &mut report.validators[1].each_second.rss_mb;
+        let last = seconds.len() - 1;
+        (seconds[0], seconds[opened]) = (Some(1.0), Some(2.0));
+        (seconds[opened + 1], seconds[last]) = (Some(100.0), Some(130.0));
+        assert_eq!(growth(&report), 1.3, "what was before the window does not count");
+    }
 
     #[test]
     fn a_committee_that_answers_nothing_due_has_no_latency() {
