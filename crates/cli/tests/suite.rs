@@ -144,6 +144,65 @@ fn compare_with_others(place: &Place, first: &Path) {
     assert_eq!(again["rows"][0]["against"]["ratios"]["committed_tps"], 1.0);
 }
 
+/// Goals of a full state, of a restart, and of a rate that follows from another row's.
+const FULL: &str = r#"
+id = "full"
+title = "Key-value stores"
+shows = "That states are filled."
+
+[base]
+how = "processes"
+service = "kv"
+keys = 2000
+fill = true
+durability = "os"
+execution_certificates = true
+warmup_s = 1
+duration_s = 2
+drain_s = 60
+timeout_ms = 500
+
+[[row]]
+key = "base"
+title = "Puts"
+rate = 200
+time_restart = true
+at_least = { filled_tps = 1 }
+at_most = { restart_s = 1000, written_bytes_per_tx = 1e9 }
+
+[[row]]
+key = "half"
+title = "Half as many"
+beside = "base"
+rate_times = 0.5
+at_least = { goodput_ratio = 0.0001 }
+at_most = { rss_growth = 1000 }
+"#;
+
+#[test]
+fn states_are_filled_and_rates_follow_from_one_another() {
+    let place = Place::new();
+    fs::write(&place.suite, FULL).expect("written");
+    let report = place.path("full.json");
+    let table = place.works(&["--report", text(&report), "--only", "half"]);
+    let result = read(&report);
+    let [base, half] = [0, 1].map(|row| &result["rows"][row]);
+    assert_eq!((&base["row"], &half["row"]), (&"base".into(), &"half".into()), "{table}");
+    assert_eq!(base["details"]["filled"]["keys"], 2_000);
+    for (row, numbers) in [
+        (base, &["filled_tps", "restart_s", "written_bytes_per_tx", "rss_growth"][..]),
+        (half, &["filled_tps", "goodput_ratio", "rss_growth"][..]),
+    ] {
+        for number in numbers {
+            assert!(row["measured"][number].as_f64() > Some(0.0), "{number} in {row:#}");
+        }
+    }
+    let rate = base["measured"]["committed_tps"].as_f64().expect("a rate");
+    assert_eq!(half["setup"]["rate"].as_f64(), Some((rate / 2.0).round()));
+    assert!(table.contains("goodput ≥ 0.0001 of base met"), "{table}");
+    assert!(table.contains("5 of 5 goals met"), "{table}");
+}
+
 #[test]
 fn what_does_not_fit_is_refused_in_words() {
     let place = Place::new();

@@ -3,6 +3,7 @@
 use super::SuiteError;
 use super::figures::FIGURES;
 use super::result::{Compared, Earlier, RowResult, SuiteResult};
+use crate::experiment::Setup;
 use crate::experiment::results::{processor_of, rounded};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ impl SuiteResult {
 }
 
 fn compared(row: &RowResult, then: &RowResult) -> Compared {
-    if row.record.setup != then.record.setup {
+    if work(row) != work(then) {
         return note("other settings");
     }
     let ratio = |figure: &super::figures::Figure| {
@@ -50,6 +51,14 @@ fn compared(row: &RowResult, then: &RowResult) -> Compared {
     let ratios = FIGURES.iter().filter_map(ratio).collect();
     let was_quiet = then.disturbances.is_empty();
     Compared { ratios, note: (!was_quiet).then(|| "not quiet then".to_owned()) }
+}
+
+/// Everything that decides a row's run. A rate that follows from another's or is searched for
+/// does not.
+fn work(row: &RowResult) -> (Setup, Option<f64>) {
+    let setup = &row.record.setup;
+    let rate = if row.rate_times.is_some() || setup.find_max { 0 } else { setup.rate };
+    (Setup { rate, ..setup.clone() }, row.rate_times)
 }
 
 fn note(text: &str) -> Compared {

@@ -18,12 +18,12 @@ pub(super) struct Figure {
 }
 
 /// All of them, in the order of the columns. The first is the rate by which rows are compared.
-pub(super) const FIGURES: [Figure; 7] = [
+pub(super) const FIGURES: [Figure; 8] = [
     Figure {
         heading: "tx/s",
         short: "",
         unit: "tx/s",
-        names: &["committed_tps", "per_core_tps"],
+        names: &["committed_tps", "per_core_tps", "goodput_tps"],
         text: whole,
     },
     Figure {
@@ -52,6 +52,13 @@ pub(super) const FIGURES: [Figure; 7] = [
         short: "",
         unit: "µs a height",
         names: &["height_us"],
+        text: whole,
+    },
+    Figure {
+        heading: "disk B/tx",
+        short: "",
+        unit: "bytes to disk a tx",
+        names: &["written_bytes_per_tx"],
         text: whole,
     },
     Figure {

@@ -1,6 +1,6 @@
 //! Suites, as files describe them.
 
-use super::goal::{Goal, Limit, RATIO};
+use super::goal::{Goal, Limit, RATIOS};
 use super::{SuiteError, figures};
 use crate::experiment::{
     ExperimentError, RunnerKind, Setup, metrics, parse_as, read_text, refuse_unknown, setup_of,
@@ -34,7 +34,9 @@ pub struct Row {
     pub title: String,
     /// Key of the row that its rate is divided by.
     pub beside: Option<String>,
-    /// Everything that decides it.
+    /// The rate offered is so many times that of the row beside it, which is measured before.
+    pub rate_times: Option<f64>,
+    /// Everything that decides it; [`Row::rate_times`] changes the rate.
     pub setup: Setup,
     /// Values that it should reach.
     pub goals: Vec<Goal>,
@@ -66,7 +68,7 @@ impl Suite {
         parse_as(name, text, Self::from_table)
     }
 
-    /// Those rows alone, in their order.
+    /// Those rows alone, and those that their rates follow from, in their order.
     ///
     /// # Errors
     /// When there is no such row; the error names those that there are.
@@ -77,6 +79,9 @@ impl Suite {
             let (suite, known) = (self.id.clone(), known.join(", "));
             return Err(SuiteError::NoSuchRow { suite, key: key.clone(), hint, known });
         }
+        let wanted = |row: &&Row| keys.contains(&row.key);
+        let bases = self.rows.iter().filter(wanted).filter_map(Row::base).map(str::to_owned);
+        let keys: Vec<String> = bases.chain(keys.iter().cloned()).collect();
         self.rows.retain(|row| keys.contains(&row.key));
         Ok(self)
     }
@@ -111,16 +116,26 @@ impl Suite {
             if self.rows[..index].iter().any(|other| other.key == row.key) {
                 return Err(format!("two rows have the key '{}'", row.key));
             }
-            let Some(beside) = &row.beside else { continue };
-            let others = self.rows.iter().filter(|other| other.key != row.key);
-            let mut keys = others.map(|other| other.key.as_str());
-            if !keys.clone().any(|key| key == beside) {
-                let hint = suggestion(beside, keys.by_ref());
-                let key = &row.key;
-                return Err(format!(
-                    "[[row]] {key}: it stands beside '{beside}', which is no other row{hint}"
-                ));
-            }
+            self.validate_beside(row)?;
+        }
+        Ok(())
+    }
+
+    /// Checks the row that one stands beside.
+    fn validate_beside(&self, row: &Row) -> Result<(), String> {
+        let Some(beside) = &row.beside else { return Ok(()) };
+        let key = &row.key;
+        let others = self.rows.iter().filter(|other| other.key != row.key);
+        let Some(base) = others.clone().find(|other| other.key == *beside) else {
+            let hint = suggestion(beside, others.map(|other| other.key.as_str()));
+            return Err(format!(
+                "[[row]] {key}: it stands beside '{beside}', which is no other row{hint}"
+            ));
+        };
+        if row.rate_times.is_some() && base.rate_times.is_some() {
+            return Err(format!(
+                "[[row]] {key}: its rate follows from '{beside}', whose own follows from another's"
+            ));
         }
         Ok(())
     }
@@ -128,7 +143,13 @@ impl Suite {
 
 impl Row {
     /// Fields of a row besides those of its run.
-    const FIELDS: [&'static str; 5] = ["key", "title", "beside", "at_least", "at_most"];
+    const FIELDS: [&'static str; 6] =
+        ["key", "title", "beside", "rate_times", "at_least", "at_most"];
+
+    /// Key of the row that its rate follows from, if it does.
+    pub(super) fn base(&self) -> Option<&str> {
+        self.rate_times.and(self.beside.as_deref())
+    }
 
     fn from_value(value: Value, base: &Table) -> Result<Self, String> {
         let Value::Table(mut table) = value else {
@@ -147,20 +168,41 @@ impl Row {
         refuse_unknown("it", &table, &known.collect::<Vec<_>>())?;
         let title = take_text(&mut table, "title")?.ok_or("'title' is missing")?;
         let beside = take_text(&mut table, "beside")?;
+        let rate_times = rate_times(&mut table, beside.is_some())?;
         let mut goals = goals(take_table(&mut table, "at_least")?, Limit::AtLeast)?;
         goals.extend(self::goals(take_table(&mut table, "at_most")?, Limit::AtMost)?);
         goals.sort_by_key(|goal| figures::place(&goal.metric));
-        if beside.is_none() && goals.iter().any(|goal| goal.metric == RATIO) {
-            return Err(format!("'{RATIO}' is of a row that stands 'beside' another"));
-        }
         let mut fields = base.clone();
         fields.extend(table);
         let setup = setup_of(fields)?;
         if setup.runner == RunnerKind::Simulated {
             return Err("'how' must be what this machine is timed with, such as processes".into());
         }
-        Ok(Self { key: key.to_owned(), title, beside, setup, goals })
+        let divided = goals.iter().find(|goal| RATIOS.contains(&goal.metric.as_str()));
+        if let Some(Goal { metric, .. }) = divided.filter(|_| beside.is_none() && !setup.overload) {
+            return Err(format!("'{metric}' is of a row that stands 'beside' another"));
+        }
+        if rate_times.is_some() && setup.find_max {
+            return Err("'find_max' finds a rate, which 'rate_times' sets".to_owned());
+        }
+        Ok(Self { key: key.to_owned(), title, beside, rate_times, setup, goals })
     }
+}
+
+/// How many times the rate of the row beside it one is offered, if it is.
+fn rate_times(table: &mut Table, is_beside: bool) -> Result<Option<f64>, String> {
+    let Some(value) = table.remove("rate_times") else { return Ok(None) };
+    if !is_beside {
+        return Err("'rate_times' is of a row that stands 'beside' another".to_owned());
+    }
+    match number(&value) {
+        Some(times) if times > 0.0 && times <= 100.0 => Ok(Some(times)),
+        _ => Err(format!("'rate_times' is {value}; it must be above 0 and at most 100")),
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
 fn goals(table: Table, limit: fn(f64) -> Limit) -> Result<Vec<Goal>, String> {
@@ -169,8 +211,8 @@ fn goals(table: Table, limit: fn(f64) -> Limit) -> Result<Vec<Goal>, String> {
             let names = metrics::METRICS.iter().map(|metric| metric.name);
             return Err(format!("nothing is measured as '{metric}'{}", suggestion(&metric, names)));
         }
-        let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
-        let number = number.ok_or_else(|| format!("the goal '{metric}' is {value}, no number"))?;
+        let number =
+            number(&value).ok_or_else(|| format!("the goal '{metric}' is {value}, no number"))?;
         Ok(Goal { metric, limit: limit(number) })
     };
     table.into_iter().map(goal).collect()

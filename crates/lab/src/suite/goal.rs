@@ -2,10 +2,15 @@
 
 use super::figures::{self, Figure};
 use crate::experiment::metrics;
+use quorate_report::text::thousands;
 use serde::{Deserialize, Serialize};
 
 /// Name of the number that a row beside another has: its rate over the other's.
 pub(super) const RATIO: &str = "ratio";
+/// And its goodput over the other's rate.
+pub(super) const GOODPUT_RATIO: &str = "goodput_ratio";
+/// Both: a row that stands beside none has neither.
+pub(super) const RATIOS: [&str; 2] = [RATIO, GOODPUT_RATIO];
 
 /// Value that a number of a row should reach, or keep to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,12 +73,25 @@ impl Judged {
             return words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
         }
         // Numbers without a column are said here.
-        let measured = self.measured.map_or(String::new(), |number| format!(" ({number:.2})"));
-        if let (RATIO, Some(row)) = (self.goal.metric.as_str(), beside) {
-            return format!("{sign} {value} of {row} {verdict}{measured}");
+        let measured = self.measured.map_or(String::new(), |value| format!(" ({})", number(value)));
+        let value = if value >= 1_000.0 { number(value) } else { value.to_string() };
+        match (self.goal.metric.as_str(), beside) {
+            (RATIO, Some(row)) => return format!("{sign} {value} of {row} {verdict}{measured}"),
+            (GOODPUT_RATIO, Some(row)) => {
+                return format!("goodput {sign} {value} of {row} {verdict}{measured}");
+            }
+            _ => {}
         }
         let metric = metrics::find(&self.goal.metric);
         let name = metric.map_or(self.goal.metric.clone(), metrics::label);
         format!("{name} {sign} {value} {verdict}{measured}")
     }
+}
+
+/// A number as text, with two places where it is small and not whole.
+fn number(value: f64) -> String {
+    if value >= 100.0 || value.fract() == 0.0 {
+        return thousands(value.round() as u64);
+    }
+    format!("{value:.2}")
 }

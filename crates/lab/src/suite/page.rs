@@ -72,7 +72,7 @@ fn head(result: &SuiteResult) -> String {
 fn sections(result: &SuiteResult) -> String {
     let mut text = "\n".to_owned();
     for row in &result.rows {
-        text.push_str(&format!("- `{}`: {}.\n", row.row, row.title));
+        text.push_str(&format!("- `{}`: {}.\n", row.row, row.work()));
     }
     if let Some(heading) = against_heading(result) {
         let rows = result.rows.iter().map(ratio_cells);

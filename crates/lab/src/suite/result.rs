@@ -1,11 +1,12 @@
 //! Results of a sitting: one JSON document.
 
 use super::file::{Row, Suite};
-use super::goal::{Judged, RATIO};
+use super::goal::{GOODPUT_RATIO, Judged, RATIO};
 use super::{SuiteError, figures};
 use crate::experiment::Record;
 use crate::experiment::results::{processor_of, rounded};
 use crate::quiet::Quietness;
+use quorate_report::text::thousands;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -56,6 +57,9 @@ pub struct RowResult {
     pub title: String,
     /// Key of the row that its rate is divided by.
     pub beside: Option<String>,
+    /// So many times that rate is what it was offered; absent where its rate is its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_times: Option<f64>,
     /// Its goals, and whether they are met.
     pub goals: Vec<Judged>,
     /// What was seen of the machine.
@@ -97,11 +101,25 @@ impl RowResult {
             row: row.key.clone(),
             title: row.title.clone(),
             beside: row.beside.clone(),
+            rate_times: row.rate_times,
             goals: row.goals.iter().map(|goal| goal.judge(None)).collect(),
             quietness,
             disturbances: Vec::new(),
             against: None,
             record,
+        }
+    }
+}
+
+impl RowResult {
+    /// The work in words; of a rate that followed from another row's, how much was offered.
+    pub(super) fn work(&self) -> String {
+        match (&self.beside, self.rate_times) {
+            (Some(beside), Some(times)) if self.record.failed.is_none() => {
+                let rate = thousands(self.record.setup.rate);
+                format!("{}: {rate} a second, {times} × {beside}", self.title)
+            }
+            _ => self.title.clone(),
         }
     }
 }
@@ -171,8 +189,13 @@ impl SuiteResult {
         let sync_least_ms = syncs.reduce(f64::min);
         for row in &mut self.rows {
             let beside = row.beside.as_ref().and_then(|key| rates.get(key));
-            let ratio = rates.get(&row.row).zip(beside).map(|(rate, of)| rounded(rate / of));
-            row.record.measured.extend(ratio.map(|ratio| (RATIO.to_owned(), ratio)));
+            let over = |rate: Option<&f64>| rate.zip(beside).map(|(rate, of)| rounded(rate / of));
+            let ratios = [
+                (RATIO, over(rates.get(&row.row))),
+                (GOODPUT_RATIO, over(row.record.measured.get("goodput_tps"))),
+            ];
+            let ratios = ratios.map(|(name, ratio)| Some((name.to_owned(), ratio?)));
+            row.record.measured.extend(ratios.into_iter().flatten());
             let measured = &row.record.measured;
             let judge =
                 |judged: &Judged| judged.goal.judge(measured.get(&judged.goal.metric).copied());

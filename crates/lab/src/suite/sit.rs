@@ -1,8 +1,9 @@
-//! A sitting: the rows of a suite, one after the other.
+//! A sitting: the rows of a suite, one after the other. A row whose rate follows from another's
+//! comes right after that.
 
-use super::{FORMAT, Row, RowResult, Suite, SuiteResult};
+use super::{FORMAT, Row, RowResult, Suite, SuiteResult, figures};
 use crate::experiment::results::rounded;
-use crate::experiment::{Point, Record, RunError, Runners, shuffle};
+use crate::experiment::{Measured, Point, Record, RunError, Runner, Runners, Setup, shuffle};
 use crate::quiet::{Look, Quietness};
 use quorate_report::text::utc;
 use serde_json::Value;
@@ -70,7 +71,7 @@ pub fn sit(
     let mut result = empty(sitting, &order);
     for (index, row) in order.iter().enumerate() {
         report(Event::Started { row, place: index + 1, total: order.len() });
-        match measure(sitting, row, runners, interrupted) {
+        match measure(sitting, row, &result.rows, runners, interrupted) {
             Ok(measured) => {
                 report(Event::Finished(&measured));
                 result.rows.push(measured);
@@ -86,11 +87,19 @@ pub fn sit(
     result
 }
 
-/// The rows in an order that the seed decides.
+/// The rows in an order that the seed decides, each with those behind it whose rates follow from
+/// its own.
 pub(super) fn order(suite: &Suite, seed: u64) -> Vec<&Row> {
     let mut rows: Vec<&Row> = suite.rows.iter().collect();
     shuffle(&mut rows, seed);
-    rows
+    let (followers, rows): (Vec<&Row>, Vec<&Row>) =
+        rows.into_iter().partition(|row| row.base().is_some());
+    let mut order = Vec::with_capacity(suite.rows.len());
+    for row in rows {
+        order.push(row);
+        order.extend(followers.iter().filter(|other| other.base() == Some(&row.key)));
+    }
+    order
 }
 
 fn empty(sitting: &Sitting<'_>, order: &[&Row]) -> SuiteResult {
@@ -119,6 +128,7 @@ fn empty(sitting: &Sitting<'_>, order: &[&Row]) -> SuiteResult {
 fn measure(
     sitting: &Sitting<'_>,
     row: &Row,
+    measured: &[RowResult],
     runners: &Runners,
     interrupted: &AtomicBool,
 ) -> Result<RowResult, String> {
@@ -131,25 +141,61 @@ fn measure(
     thread::sleep(MOMENT);
     let before = before.end();
     let during = look(SYNC_EVERY[1])?;
-    let record = record(sitting, row, runners, interrupted);
+    let record = match setup(row, measured) {
+        Ok(setup) => record(sitting, row, &setup, runners.of(setup.runner), interrupted),
+        Err(reason) => record(sitting, row, &row.setup, &Idle(reason), interrupted),
+    };
     let quietness = Quietness { before, during: during.end() };
     Ok(RowResult::new(row, record?, quietness))
+}
+
+/// Everything that decides a row's run, with the rate that follows from another's.
+///
+/// # Errors
+/// Why there is no such rate.
+pub(super) fn setup(row: &Row, measured: &[RowResult]) -> Result<Setup, String> {
+    let (Some(base), Some(times)) = (row.base(), row.rate_times) else {
+        return Ok(row.setup.clone());
+    };
+    let of_base = measured.iter().find(|other| other.row == base);
+    let rate = of_base.and_then(|other| figures::rate(&other.record));
+    let rate =
+        rate.ok_or_else(|| format!("its rate follows from that of {base}, which has none"))?;
+    Ok(Setup { rate: ((rate * times).round() as u64).max(1), ..row.setup.clone() })
+}
+
+/// Measures nothing, for this reason.
+struct Idle(String);
+
+impl Runner for Idle {
+    fn is_parallel(&self) -> bool {
+        true
+    }
+
+    fn estimate_s(&self, _: &Setup) -> f64 {
+        0.0
+    }
+
+    fn run(&self, _: &Setup, _: &AtomicBool) -> Result<Measured, RunError> {
+        Err(RunError::Failed(self.0.clone()))
+    }
 }
 
 fn record(
     sitting: &Sitting<'_>,
     row: &Row,
-    runners: &Runners,
+    setup: &Setup,
+    runner: &dyn Runner,
     interrupted: &AtomicBool,
 ) -> Result<Record, String> {
     let point = Point {
         experiment: &sitting.suite.id,
         preset: &row.key,
         shard: None,
-        setup: &row.setup,
+        setup,
         machine: sitting.machine,
     };
-    let record = point.measure(runners.of(row.setup.runner), interrupted);
+    let record = point.measure(runner, interrupted);
     // Not every runner hears that it is interrupted.
     if interrupted.load(Ordering::Relaxed) {
         return Err("interrupted".to_owned());

@@ -12,7 +12,7 @@ pub fn render(result: &SuiteResult) -> String {
     text.push_str(&lines(&figures(result)));
     text.push('\n');
     for row in &result.rows {
-        text.push_str(&format!("  {}: {}\n", row.row, row.title));
+        text.push_str(&format!("  {}: {}\n", row.row, row.work()));
     }
     if let Some(against) = against(result) {
         text.push_str(&against);

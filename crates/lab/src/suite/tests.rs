@@ -1,4 +1,5 @@
-use super::sit::order;
+use super::Limit::{AtLeast, AtMost};
+use super::sit::{order, setup};
 use super::*;
 use crate::experiment::{Record, RunnerKind, Runners, Setup, Signatures, metrics, results};
 use crate::quiet::{Quietness, Seen};
@@ -66,6 +67,29 @@ fn a_file_that_does_not_fit_is_refused_in_words() {
         ("validators = 10", "how = \"simulated\"", "'how' must be what this machine is timed with"),
         ("validators = 10", "find_max = true", "'find_max' and 'bounds' are of real processes"),
         ("id = \"t\"\n", "", "'id' is missing"),
+        (
+            "validators = 10",
+            "rate_times = 2",
+            "'rate_times' is of a row that stands 'beside' another",
+        ),
+        (
+            "keys_inside = true",
+            "rate_times = 0",
+            "'rate_times' is 0; it must be above 0 and at most",
+        ),
+        ("paid_tps = 1", "goodput_ratio = 1", "'goodput_ratio' is of a row that stands 'beside'"),
+        (
+            "validators = 10",
+            "fill = true",
+            "'fill' is of real processes with the service 'kv' alone",
+        ),
+        ("validators = 10", "time_restart = true", "'time_restart' is of four real processes or"),
+        ("validators = 10", "overload = true", "'overload' is of payments alone"),
+        (
+            "keys_inside = true",
+            "how = \"processes\"\nfind_max = true\nrate_times = 2",
+            "'find_max' finds",
+        ),
     ];
     for (from, to, expected) in cases {
         let said = refusal(from, to);
@@ -90,7 +114,7 @@ fn the_suite_that_comes_along_is_sound() {
     }
     let runners = Runners::new(PathBuf::from("/nowhere/quorate"));
     let minutes = estimate_s(&suite, &runners) / 60.0;
-    assert!(minutes < 35.0, "the whole takes {minutes} minutes");
+    assert!(minutes < 50.0, "the whole takes {minutes} minutes");
 }
 
 #[test]
@@ -112,13 +136,99 @@ fn a_seed_decides_the_order() {
     assert_eq!(keys(1).into_iter().collect::<BTreeSet<_>>().len(), suite.rows.len());
 }
 
+/// The suite with `keyed` at twice the rate of `small`.
+fn following() -> Suite {
+    let text = FILE.replace("beside = \"small\"", "beside = \"small\"\nrate_times = 2");
+    Suite::parse("t.toml", &text.replace("ratio = 0.95", "goodput_ratio = 0.9")).unwrap()
+}
+
+#[test]
+fn a_row_whose_rate_follows_comes_right_after_the_other() {
+    let suite = following();
+    for seed in 0..20 {
+        let keys: Vec<_> = order(&suite, seed).iter().map(|row| row.key.as_str()).collect();
+        let place = |key| keys.iter().position(|other| *other == key).unwrap();
+        assert_eq!(place("keyed"), place("small") + 1, "{keys:?}");
+        assert_eq!(keys.len(), 3);
+    }
+    let only = suite.only(&["keyed".to_owned()]).unwrap();
+    assert_eq!(only.rows.len(), 2, "the row that its rate follows from is measured too");
+    let again = FILE.replace("validators = 10", "beside = \"keyed\"\nrate_times = 2");
+    let again = again.replace("keys_inside = true", "rate_times = 2");
+    let said = Suite::parse("t.toml", &again).unwrap_err().to_string();
+    assert!(said.contains("from 'keyed', whose own follows from another's"), "{said}");
+}
+
+#[test]
+fn a_rate_follows_from_what_was_measured() {
+    let suite = following();
+    let keyed = suite.rows.iter().find(|row| row.key == "keyed").unwrap();
+    let measured =
+        [row("large", &[("committed_tps", 5.0)]), row("small", &[("committed_tps", 150.4)])];
+    assert_eq!(setup(keyed, &measured).unwrap().rate, 301);
+    let said = setup(keyed, &measured[..1]).unwrap_err();
+    assert_eq!(said, "its rate follows from that of small, which has none");
+    assert_eq!(setup(&suite.rows[0], &[]).unwrap(), suite.rows[0].setup);
+    let mut row = row("keyed", &[]);
+    assert_eq!(row.work(), "The row keyed");
+    (row.beside, row.rate_times) = (Some("small".to_owned()), Some(0.5));
+    row.record.setup.rate = 7_400;
+    assert_eq!(row.work(), "The row keyed: 7,400 a second, 0.5 × small");
+}
+
+#[test]
+fn a_row_without_a_rate_to_follow_has_no_result() {
+    let result = sat_of(&following(), false);
+    let failed: Vec<_> = result.rows.iter().map(|row| row.record.failed.as_deref()).collect();
+    let said = "its rate follows from that of small, which has none";
+    assert_eq!(failed, [None, None, Some(said)], "certificates have no rate");
+    assert!(render(&result).contains(said));
+}
+
+#[test]
+fn goodput_is_divided_by_the_rate_of_the_other_row() {
+    let suite = following();
+    let of = |key: &str, numbers: &[(&str, f64)]| {
+        let row = suite.rows.iter().find(|row| row.key == key).unwrap();
+        RowResult::new(row, super::tests::row(key, numbers).record, Quietness::default())
+    };
+    let follower = [("committed_tps", 120.0), ("goodput_tps", 91.0)];
+    let mut both = result(vec![of("keyed", &follower), of("small", &[("committed_tps", 100.0)])]);
+    both.conclude(&suite);
+    let keyed = &both.rows[1];
+    assert_eq!((keyed.goals[0].measured, keyed.goals[0].met), (Some(0.91), Some(true)));
+    assert_eq!(keyed.record.measured["ratio"], 1.2);
+    assert!(render(&both).contains("goodput ≥ 0.9 of small met (0.91)"), "{}", render(&both));
+}
+
+#[test]
+fn goals_without_a_column_say_what_was_measured() {
+    let said = |metric: &str, limit, measured| {
+        Goal { metric: metric.to_owned(), limit }.judge(measured).describe(None)
+    };
+    for (expected, metric, limit, measured) in [
+        ("filled (puts/s) ≥ 100,000 missed (84,124)", "filled_tps", AtLeast(100_000.0), 84_123.6),
+        ("restart (s) ≤ 1 met (0.84)", "restart_s", AtMost(1.0), 0.841),
+        ("views that timed out ≤ 0 met (0)", "view_changes", AtMost(0.0), 0.0),
+        ("memory, end over beginning ≤ 1.2 missed (1.31)", "rss_growth", AtMost(1.2), 1.312),
+        ("≤ 2,000 bytes to disk a tx met", "written_bytes_per_tx", AtMost(2_000.0), 900.0),
+        ("≤ 600 µs a height missed", "height_us", AtMost(600.0), 900.0),
+    ] {
+        assert_eq!(said(metric, limit, Some(measured)), expected);
+    }
+    assert_eq!(said("restart_s", AtMost(1.0), None), "restart (s) ≤ 1 not measured");
+}
+
 /// A sitting without committees.
 fn sat(interrupted: bool) -> SuiteResult {
-    let suite = suite();
+    sat_of(&suite(), interrupted)
+}
+
+fn sat_of(suite: &Suite, interrupted: bool) -> SuiteResult {
     let folder = tempfile::tempdir().unwrap();
     let machine = machine("c0ffee");
     let sitting =
-        Sitting { suite: &suite, seed: 3, machine: &machine, folder: folder.path(), command: "c" };
+        Sitting { suite, seed: 3, machine: &machine, folder: folder.path(), command: "c" };
     let mut begun = Vec::new();
     let mut hear = |event: Event<'_>| {
         if let Event::Started { row, place, total } = event {
@@ -170,6 +280,7 @@ fn row(key: &str, numbers: &[(&str, f64)]) -> RowResult {
         row: key.to_owned(),
         title: format!("The row {key}"),
         beside: None,
+        rate_times: None,
         goals: Vec::new(),
         quietness: Quietness::default(),
         disturbances: Vec::new(),
@@ -267,6 +378,22 @@ fn rows_are_compared_where_their_settings_are_the_same() {
     let notes: Vec<_> = (0..3).map(|index| compared(index).note.unwrap()).collect();
     assert_eq!(notes, ["not quiet then", "other settings", "not there"]);
     assert!(compared(1).ratios.is_empty() && compared(2).ratios.is_empty());
+    let follows = |rate| {
+        let mut row = row("same", &[("committed_tps", 100.0)]);
+        (row.rate_times, row.record.setup.rate) = (Some(2.0), rate);
+        result(vec![row])
+    };
+    let mut follower = follows(100);
+    follower.compare(&follows(120));
+    assert_eq!(follower.rows[0].against.clone().unwrap().ratios["committed_tps"], 1.0);
+    let searched = |rate| {
+        let mut searched = follows(rate);
+        (searched.rows[0].rate_times, searched.rows[0].record.setup.find_max) = (None, true);
+        searched
+    };
+    let mut found = searched(100);
+    found.compare(&searched(120));
+    assert!(found.rows[0].against.clone().unwrap().note.is_none(), "it begins elsewhere");
     let text = render(&now);
     assert!(
         text.contains("Ratios to the result of 2026-01-31 12:00:00 UTC, commit c0ffee"),
@@ -354,7 +481,14 @@ fn every_column_is_of_known_metrics() {
             assert!(metrics::find(&goal.metric).is_some(), "{}", goal.metric);
         }
     }
-    for name in ["committed_tps", "per_core_tps", "height_us", "machine_bound_tps", "bound_share"] {
+    for name in [
+        "committed_tps",
+        "per_core_tps",
+        "height_us",
+        "machine_bound_tps",
+        "bound_share",
+        "written_bytes_per_tx",
+    ] {
         assert!(metrics::find(name).is_some() && figures::named(name).is_some(), "{name}");
     }
 }
