@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use table::Table;
 
+/// Most times `snapshot_every` heights from one snapshot to the next, however large the state is.
+pub const SNAPSHOT_INTERVALS_MAX: u64 = 4;
+
 /// Condition under which a body may be ordered: what a vote for a block that names it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,24 +1,25 @@
 //! From decided heights to answers: execution in order, certificates of what it came to, replies.
 
 use super::Replica;
-use crate::Message;
 use crate::bodies::Need;
 use crate::certifier_output::CertifierOutput;
 use crate::message::Query;
 use crate::queries::DIVERGED;
+use crate::{Message, SNAPSHOT_INTERVALS_MAX};
 use quorate_consensus::{Decided, Input};
 use quorate_types::machine::{Block, Executed, Task};
 use quorate_types::request::Answer;
 use quorate_types::{BodyRef, ClientId, Effect, Height, Recipients, Reply, Time};
 
-/// Bytes of snapshots that are written in `snapshot_every` heights, at most twice as many: a larger
-/// state is written less often.
+/// Bytes of a state from twice of which on it is written less often than every `snapshot_every`
+/// heights.
 const SNAPSHOT_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Number of times `snapshot_every` heights from one snapshot to the next where they have so many
-/// bytes: a power of two.
+/// bytes: a power of two. The log keeps the blocks of two of them, and a rescue loses those of one,
+/// so there are not many.
 fn snapshot_intervals(bytes: u64) -> u64 {
-    1 << (bytes / SNAPSHOT_BYTES).max(1).ilog2()
+    SNAPSHOT_INTERVALS_MAX.min(1 << (bytes / SNAPSHOT_BYTES).max(1).ilog2())
 }
 
 impl Replica {

@@ -6,14 +6,16 @@
 use crate::durable;
 use crate::receiving::next_of;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use quorate_engine::SNAPSHOT_INTERVALS_MAX;
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Certificates that are kept: of the two snapshots, and of those that may be under way.
-const KEPT: usize = 4;
+/// Certificates that are kept: of the two snapshots, which may be so many intervals apart, and of
+/// those that may be under way.
+const KEPT: usize = 3 * SNAPSHOT_INTERVALS_MAX as usize;
 /// Ending of a certificate's file.
 const ENDING: &str = "certificate";
 

@@ -199,7 +199,7 @@ const SETTINGS: &[Field] = &[
         "Every so many heights a snapshot of the state is taken. Only snapshots of one height can vouch \
          for one another. Blocks are kept from the last but one on, whatever retention_bytes says; each snapshot reads \
          the whole state, and writes the chunks of it that changed. A state of 256 MiB has one at every \
-         second of these heights, of 512 MiB at every fourth, and so on.",
+         second of these heights, and of 512 MiB and more at every fourth.",
     ),
     number(
         "clock_drift_max_ms",
