@@ -104,11 +104,11 @@ impl MessageSink for EventSender {
         queue.send(Event::Message { from, message }).is_ok()
     }
 
-    /// With half of the queue free: there are far fewer threads that send.
+    /// With nearly all of the queue free: others send meanwhile, and bulk may not be taken for long.
     fn has_room(&self, urgent: bool) -> bool {
         let (queue, most) =
             if urgent { (&self.urgent, URGENT_MAX) } else { (&self.bulk, BULK_MAX) };
-        queue.len() < most / 2
+        queue.len() < most / 8
     }
 }
 

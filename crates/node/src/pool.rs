@@ -181,9 +181,8 @@ impl Pool {
         match checker.own.push_or_take(delivery.from, Box::new(delivery)) {
             Pushed::Refused => false,
             Pushed::Queued => true,
-            Pushed::Taken(delivery) => {
+            Pushed::Taken(delivery, _turn) => {
                 checker.check(*delivery, urgent, &mut Stopwatch::start());
-                checker.own.checked();
                 true
             }
         }

@@ -19,13 +19,22 @@ pub(super) enum Work<T> {
 }
 
 /// What became of a frame that was pushed.
-pub(super) enum Pushed<T> {
+pub(super) enum Pushed<'a, T> {
     /// Nothing is taken from its sender now.
     Refused,
     /// The queue's thread will check it.
     Queued,
-    /// It is the pusher's to check, who says so by [`CheckQueue::checked`] afterwards.
-    Taken(T),
+    /// It is the pusher's to check, who lets go of the turn afterwards.
+    Taken(T, Turn<'a, T>),
+}
+
+/// Turn of whoever checks a frame in the place of the queue's thread: over when it is dropped.
+pub(super) struct Turn<'a, T>(&'a CheckQueue<T>);
+
+impl<T> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        self.0.waiting.lock().is_taken = false;
+    }
 }
 
 /// Queue of one thread, which others fill.
@@ -71,7 +80,7 @@ impl<T> CheckQueue<T> {
 
     /// As [`CheckQueue::push`], but while nothing is under way the frame is the caller's to check:
     /// there is nobody whom it could overtake, and no thread to be woken.
-    pub(super) fn push_or_take(&self, from: Peer, frame: T) -> Pushed<T> {
+    pub(super) fn push_or_take(&self, from: Peer, frame: T) -> Pushed<'_, T> {
         let now = self.clock.now();
         let mut waiting = self.waiting.lock();
         let was_idle = waiting.is_idle();
@@ -81,16 +90,11 @@ impl<T> CheckQueue<T> {
         // Through the queue, which holds it back where its sender has used up its time.
         if let Some((_, frame)) = was_idle.then(|| waiting.frames.pop(now)).flatten() {
             waiting.is_taken = true;
-            return Pushed::Taken(frame);
+            return Pushed::Taken(frame, Turn(self));
         }
         drop(waiting);
         self.changed.notify_one();
         Pushed::Queued
-    }
-
-    /// The frame that [`CheckQueue::push_or_take`] gave is checked, and passed on.
-    pub(super) fn checked(&self) {
-        self.waiting.lock().is_taken = false;
     }
 
     /// Queues shares to be combined ahead of all frames.

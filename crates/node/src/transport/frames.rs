@@ -105,6 +105,27 @@ pub struct Head {
     pub tag: u8,
 }
 
+/// Whether the reader of a connection may check the next frame itself (ADR 49): for a fifth of its
+/// time at most, since the network's thread has other connections to serve.
+#[derive(Debug, Default)]
+struct OwnChecks {
+    not_before: Option<Instant>,
+}
+
+impl OwnChecks {
+    /// Time that a check takes, so many times over, until the next one.
+    const REST: u32 = 4;
+
+    fn may_check(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|not_before| now >= not_before)
+    }
+
+    /// A check began and ended.
+    fn checked(&mut self, began: Instant, ended: Instant) {
+        self.not_before = Some(ended + Self::REST * ended.duration_since(began));
+    }
+}
+
 /// Takes frames off a stream.
 #[derive(Debug)]
 pub struct FrameReader<R, C> {
@@ -120,6 +141,11 @@ impl<R: AsyncRead + Unpin, C: Fn(u8) -> Option<usize>> FrameReader<R, C> {
     /// tag that is not expected. A frame once begun has `frame_timeout` to be complete.
     pub fn new(stream: R, cap: C, frame_timeout: Duration) -> Self {
         Self { stream, buffer: BytesMut::with_capacity(READ_BYTES), cap, frame_timeout }
+    }
+
+    /// Returns `true` if nothing of another frame has been read.
+    fn is_drained(&self) -> bool {
+        self.buffer.is_empty()
     }
 
     /// Waits, without limit, for a frame to begin, and checks what it announces.
@@ -243,6 +269,7 @@ impl IngressContext {
         let cap = move |tag| content_bytes_max(lane, tag);
         let mut reader = FrameReader::new(stream, cap, self.limits.frame);
         let share = Arc::new(Semaphore::new(budget(from, lane)));
+        let mut own_checks = OwnChecks::default();
         loop {
             let next = async {
                 let head = reader.begin().await?;
@@ -267,7 +294,7 @@ impl IngressContext {
                     let (sink, cut) = (Arc::clone(&self.sink), Arc::clone(&cut));
                     let received = Instant::now();
                     let delivery = Delivery { from, lane, content, sink, cut, received, permit };
-                    if !self.pool.check_or_deliver(delivery) {
+                    if !self.hand_in(delivery, reader.is_drained(), &mut own_checks) {
                         return Cut::Refused;
                     }
                 }
@@ -279,6 +306,18 @@ impl IngressContext {
                 }
             }
         }
+    }
+
+    /// Hands a frame to the pool, or has it checked here; `false` when nothing is taken from its
+    /// sender now.
+    fn hand_in(&self, delivery: Delivery, is_last: bool, own_checks: &mut OwnChecks) -> bool {
+        let received = delivery.received;
+        if !is_last || !own_checks.may_check(received) {
+            return self.pool.deliver(delivery);
+        }
+        let is_taken = self.pool.check_or_deliver(delivery);
+        own_checks.checked(received, Instant::now());
+        is_taken
     }
 
     /// Takes note that a member was heard; `true` if there was nothing else in the frame.
@@ -313,4 +352,28 @@ async fn own_share(
 async fn take_share(share: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
     let bytes = u32::try_from(bytes).expect("budgets are megabytes");
     Arc::clone(share).acquire_many_owned(bytes).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OwnChecks;
+    use std::time::{Duration, Instant};
+
+    /// Whatever checks take, the network's thread has four fifths of its time for others.
+    #[test]
+    fn a_reader_checks_for_a_fifth_of_its_time() {
+        let (start, check) = (Instant::now(), Duration::from_millis(2));
+        let (mut own_checks, mut now, mut checking) = (OwnChecks::default(), start, Duration::ZERO);
+        assert!(own_checks.may_check(now), "the first");
+        for _ in 0..1_000 {
+            if own_checks.may_check(now) {
+                own_checks.checked(now, now + check);
+                (now, checking) = (now + check, checking + check);
+            } else {
+                now += Duration::from_micros(100);
+            }
+        }
+        let share = checking.as_secs_f64() / now.duration_since(start).as_secs_f64();
+        assert!((0.18..0.22).contains(&share), "{share}");
+    }
 }
