@@ -215,8 +215,9 @@ impl Folder {
     pub(super) fn abandon(&mut self, height: Height) -> Result<(), StorageError> {
         self.taken.clear();
         let name = manifest_name(height);
-        if self.list()?.contains(&name) {
+        if !self.complete.contains_key(&height) && self.list()?.contains(&name) {
             self.remove(&name)?;
+            self.sync()?;
         }
         self.sweep()
     }
@@ -259,6 +260,8 @@ impl Folder {
         while self.complete.len() > kept {
             let Some((height, (_, manifest))) = self.complete.pop_first() else { break };
             self.remove(&manifest_name(height))?;
+            // As in `chunk`: no manifest comes back that names what is written anew.
+            self.sync()?;
             if mutants::active(Mutant::RemoveSharedChunks) {
                 let chunks: BTreeSet<&Digest> = manifest.chunks.iter().collect();
                 chunks.into_iter().try_for_each(|chunk| self.remove(&chunk_name(chunk)))?;
