@@ -86,6 +86,9 @@ pub enum PayBenchError {
         /// Log of one of them.
         log: String,
     },
+    /// No quorum voted for anything while the load ran.
+    #[error("no payment had a quorum's votes while the load ran")]
+    NothingPaid,
     /// An authority refused what was prepared.
     #[error("an authority refused a prepared payment: {0}")]
     Refused(String),

@@ -16,11 +16,11 @@ impl Written {
     }
 
     /// Bytes that they wrote since, all together; `None` where one of them is gone, or nothing is
-    /// told.
+    /// told, as of a file system in memory.
     pub(crate) fn since(&self) -> Option<f64> {
         let each = self.0.iter().map(|(id, before)| Some(written(*id)? - before));
         let sum: i64 = each.sum::<Option<_>>()?;
-        (!self.0.is_empty()).then(|| sum.max(0) as f64)
+        (sum > 0).then_some(sum as f64)
     }
 }
 

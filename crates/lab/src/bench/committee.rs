@@ -24,7 +24,7 @@ const COMING_UP: Duration = Duration::from_secs(30);
 
 /// Time for all validators to execute what was ordered, and for which they must then stay there.
 const LEVEL_WITHIN: Duration = Duration::from_secs(60);
-const LEVEL_FOR: Duration = Duration::from_millis(300);
+const LEVEL_FOR: Duration = Duration::from_millis(1_000);
 
 /// Time for one answer, after which it counts as silence.
 const TIMEOUT: Duration = Duration::from_secs(2);

@@ -126,6 +126,9 @@ impl BenchConfig {
         let fits = !self.time_restart || self.validators >= 4 && self.absent().is_empty();
         let rule = "--time-restart is for four validators or more, all of whom run";
         check(fits, rule.into())?;
+        let rule = "--time-restart is for a committee to which nothing else is done: leave --kill, \
+                    --pause, --cut, --crowd, --change and lies out";
+        check(!self.time_restart || !self.is_disturbed(), rule.into())?;
         let is_measured = self.service != ServiceKind::Payments;
         check(is_measured, "releases of coins are not measured".into())?;
         self.validate_events()
@@ -179,6 +182,12 @@ impl BenchConfig {
              kill fewer, or --restart some"
         );
         check(weight <= bearable, rule)
+    }
+
+    /// Returns `true` if something is done to the committee while it is under load.
+    fn is_disturbed(&self) -> bool {
+        let members = !(self.kills.is_empty() && self.pauses.is_empty() && self.lies.is_empty());
+        members || !(self.cuts.is_empty() && self.crowds.is_empty() && self.changes.is_empty())
     }
 
     /// Newcomers that changes of the committee bring. They run from the beginning, as learners.

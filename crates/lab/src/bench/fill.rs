@@ -147,14 +147,17 @@ impl<T: Target, A: Answers> Filler<T, A> {
             self.offer();
             match self.answers.next(10 * TICK) {
                 Some(first) => {
-                    heard = Instant::now();
+                    let before = self.done;
                     self.take_in(first)?;
-                }
-                None if heard.elapsed() >= SILENCE => {
-                    let seconds = SILENCE.as_secs();
-                    return Err(self.failed(format!("nothing was answered for {seconds} s")));
+                    if self.done > before {
+                        heard = Instant::now();
+                    }
                 }
                 None => {}
+            }
+            if heard.elapsed() >= SILENCE {
+                let seconds = SILENCE.as_secs();
+                return Err(self.failed(format!("nothing was put for {seconds} s")));
             }
             hear(self.batches.keys_in(self.done))?;
         }

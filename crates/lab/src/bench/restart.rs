@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(5);
 /// Time for one answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Times that it is asked for what it has executed before it is killed.
+const ASKED: u64 = 5;
 /// Time to come back, after which it will not.
 const COMING_BACK: Duration = Duration::from_secs(120);
 
@@ -32,7 +34,9 @@ pub(super) fn time(
     let validator = healthy.map(|validator| validator.id).next_back().unwrap_or(0);
     committee.await_level("the load", interrupted)?;
     let address = committee.http()[usize::from(validator)].clone();
-    let before = ask(&address).map_or(0, |status| status.operations);
+    let status = (0..ASKED).find_map(|_| ask(&address));
+    let silent = || BenchError::NotLevel { seconds: ASKED * TIMEOUT.as_secs(), what: "the load" };
+    let before = status.ok_or_else(silent)?.operations;
     progress.say(format!("killing validator {validator}, and starting it again"));
     let index = usize::from(validator);
     committee.processes.kill(index).map_err(BenchError::killing)?;

@@ -78,20 +78,25 @@ pub fn measure_overload(
     let rest = Prepared(lots.flat_map(|lot| lot.0).collect());
     let authorities: Vec<ReplicaId> = place.network.committee().members().collect();
     let running = place.start(&authorities, None)?;
-    let load = |payments, rate, duration| Load {
+    let load = |payments, rate, duration, may_be_busy| Load {
         payments,
         rate,
         duration,
         needed: usize::try_from(place.network.committee().quorum()).expect("a few"),
         cores: None,
-        may_be_busy: true,
+        may_be_busy,
     };
     say("all authorities, as fast as they vote");
-    let highest = drive(&place, &authorities, &load(&first, None, config.duration / 2))?;
+    let highest = drive(&place, &authorities, &load(&first, None, config.duration / 2, false))?;
+    if highest.rate <= 0.0 {
+        return Err(PayBenchError::NothingPaid);
+    }
     let offered_tx_s = TIMES * highest.rate;
     say(&format!("all authorities, under {offered_tx_s:.0} payments a second"));
-    let load = load(&rest, Some(offered_tx_s), config.duration);
-    let (driven, rss_mb) = watched(&running, || drive(&place, &authorities, &load))?;
+    let load = load(&rest, Some(offered_tx_s), config.duration, true);
+    let (driven, mut rss_mb) = watched(&running, || drive(&place, &authorities, &load))?;
+    // What is still waited for after the load is no part of it.
+    rss_mb.truncate((config.duration.as_secs_f64() / LOOK_EVERY.as_secs_f64()) as usize);
     Ok(PayOverload {
         scheme,
         authorities: config.authorities,
