@@ -145,15 +145,12 @@ impl<T: Target, A: Answers> Filler<T, A> {
         let mut heard = Instant::now();
         while self.done < self.batches.count() {
             self.offer();
-            match self.answers.next(10 * TICK) {
-                Some(first) => {
-                    let before = self.done;
-                    self.take_in(first)?;
-                    if self.done > before {
-                        heard = Instant::now();
-                    }
+            if let Some(first) = self.answers.next(10 * TICK) {
+                let before = self.done;
+                self.take_in(first)?;
+                if self.done > before {
+                    heard = Instant::now();
                 }
-                None => {}
             }
             if heard.elapsed() >= SILENCE {
                 let seconds = SILENCE.as_secs();

@@ -108,23 +108,31 @@ mod tokio_writes {
 
 /// A connection that takes bytes while it is open, and says nothing of it to whoever polls.
 #[derive(Clone, Default)]
-struct Valve(Arc<Mutex<(Vec<u8>, bool, Option<std::task::Waker>)>>);
+struct Valve(Arc<Mutex<Pipe>>);
+
+/// What a valve took, whether it is open, and who waits for that.
+#[derive(Default)]
+struct Pipe {
+    taken: Vec<u8>,
+    is_open: bool,
+    waker: Option<std::task::Waker>,
+}
 
 impl Valve {
     fn open(is_open: bool) -> Self {
         let valve = Self::default();
-        valve.0.lock().1 = is_open;
+        valve.0.lock().is_open = is_open;
         valve
     }
 
     fn turn_on(&self) {
         let mut inner = self.0.lock();
-        inner.1 = true;
-        inner.2.take().into_iter().for_each(std::task::Waker::wake);
+        inner.is_open = true;
+        inner.waker.take().into_iter().for_each(std::task::Waker::wake);
     }
 
     fn taken(&self) -> Vec<u8> {
-        self.0.lock().0.clone()
+        self.0.lock().taken.clone()
     }
 }
 
@@ -135,13 +143,13 @@ impl AsyncWrite for Valve {
         bytes: &[u8],
     ) -> std::task::Poll<io::Result<usize>> {
         let mut inner = self.0.lock();
-        if !inner.1 {
-            inner.2 = Some(context.waker().clone());
+        if !inner.is_open {
+            inner.waker = Some(context.waker().clone());
             return std::task::Poll::Pending;
         }
         // Half of it each time: what is left is the caller's to keep.
         let count = bytes.len().div_ceil(2);
-        inner.0.extend_from_slice(&bytes[..count]);
+        inner.taken.extend_from_slice(&bytes[..count]);
         std::task::Poll::Ready(Ok(count))
     }
 
