@@ -13,7 +13,7 @@ use quorate_node::{NodeConfig, Testnet, TestnetPlan};
 use quorate_types::{Committee as Members, ReplicaId};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -220,9 +220,9 @@ impl Committee {
         Err(BenchError::NotLevel { seconds: LEVEL_WITHIN.as_secs(), what })
     }
 
-    /// The system's numbers of the processes that run.
-    pub(super) fn process_ids(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.testnet.configs.len()).filter_map(|index| self.processes.id(index))
+    /// Folder of all validators' files.
+    pub(super) fn folder(&self) -> &Path {
+        &self.testnet.directory
     }
 
     /// Disk space of all validators together, in bytes.

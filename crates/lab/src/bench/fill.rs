@@ -53,7 +53,7 @@ pub(super) fn fill(
     let (target, answers) = ends(&client, count);
     drop(client);
     let keys = config.load.keys;
-    let written = Written::of(committee.process_ids());
+    let written = Written::beneath(committee.folder());
     let (began, mut shown) = (Instant::now(), None);
     let mut filler = Filler::new(target, answers, Batches::of(&config.load));
     let put = filler.run(&mut |done| {

@@ -71,8 +71,8 @@ pub(super) struct Run<'a> {
     /// Processor time of threads before the window opened, and while it was open, in µs.
     threads: Threads,
     stations_us: Used,
-    /// What they had written to disk before the window opened, and wrote while it was open, for
-    /// each operation that they executed.
+    /// What the disk had been given when the window opened; and while it was open, for each
+    /// validator and operation that it executed.
     written: Written,
     written_bytes_per_tx: Option<f64>,
 }
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
             }
             if second == self.load.warmup_s {
                 self.threads = self.healthy_threads();
-                self.written = Written::of(self.healthy_processes());
+                self.written = Written::beneath(self.given.committee.folder());
             }
             progress.show(&self.samples, &self.states);
             second += 1;

@@ -14,8 +14,9 @@ pub struct Beside {
     /// Bytes that one validator wrote to its log for each operation it executed; absent when none
     /// said.
     pub logged_bytes_per_tx: Option<f64>,
-    /// Bytes that one validator had written to disk for each operation it executed in the window:
-    /// log, state and snapshots, in whole pages; absent where the system does not tell.
+    /// Bytes that the disk was given for each validator and each operation that it executed in the
+    /// window: log, state, snapshots and the file system's own; absent where the system does not
+    /// tell.
     pub written_bytes_per_tx: Option<f64>,
     /// The state that was filled before the load, where that was asked for.
     pub filled: Option<Filled>,
@@ -152,7 +153,7 @@ pub struct Filled {
     pub puts_tps: f64,
     /// Requests that were not taken at first, and brought again.
     pub retried: u64,
-    /// Bytes that one validator had written to disk for each key; absent where the system does not
+    /// Bytes that the disk was given for each validator and key; absent where the system does not
     /// tell.
     pub written_bytes_per_key: Option<f64>,
 }
