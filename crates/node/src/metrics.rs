@@ -21,7 +21,7 @@ use quorate_engine::{Status, WitnessState};
 use quorate_storage::JournalStats;
 use quorate_types::{Height, Lane, Peer, Rejected};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 type Labels = Vec<(&'static str, String)>;
@@ -93,7 +93,7 @@ struct ReplicaGauges {
     signs: Gauge,
     diverged: Gauge,
     waits_for_witnesses: Gauge,
-    pace_ms: Gauge,
+    pace_seconds: Gauge<f64, AtomicU64>,
 }
 
 /// Counters of protocol messages in the replica, by labels.
@@ -405,10 +405,14 @@ impl ReplicaGauges {
             "1 while it signs nothing because too few others have shown what it signed",
             &gauges.waits_for_witnesses,
         );
-        add("pace_ms", "Pause of a leader because threads wait for processors", &gauges.pace_ms);
         add("sync_from_height", "Executed height while catching up, or 0", &gauges.sync_from);
         add("sync_to_height", "Height that is being caught up to, or 0", &gauges.sync_to);
         add("faults", "Messages that broke a rule of the protocol", &gauges.faults);
+        registry.register(
+            "pace_seconds",
+            "Pause of a leader because threads wait for processors",
+            gauges.pace_seconds.clone(),
+        );
         gauges
     }
 
@@ -431,7 +435,7 @@ impl ReplicaGauges {
         self.diverged.set(i64::from(status.diverged.is_some()));
         let waits = status.witnesses.state == WitnessState::Waiting;
         self.waits_for_witnesses.set(i64::from(waits));
-        self.pace_ms.set(status.pace_ms.cast_signed());
+        self.pace_seconds.set(status.pace_ms as f64 / 1e3);
     }
 }
 

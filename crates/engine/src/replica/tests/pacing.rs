@@ -137,7 +137,7 @@ fn few_heights_wait_for_nothing() {
 /// A dead member's views are short, and those after a timeout are no time to wait.
 #[test]
 fn nobody_pauses_in_a_short_view() {
-    const SPAN: Duration = Duration::from_secs(1);
+    const SPAN: Duration = Duration::from_secs(3);
     for protocol in [ProtocolKind::Jolteon, ProtocolKind::HotStuff] {
         let dead: Conditions = (|_| (), |from, to, _| from == 3 || to == 3);
         let load = |net: &mut Net| drop(run(net, SPAN, BUSY));
