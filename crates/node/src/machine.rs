@@ -104,7 +104,7 @@ impl MessageSink for EventSender {
         queue.send(Event::Message { from, message }).is_ok()
     }
 
-    /// With nearly all of the queue free: others send meanwhile, and bulk may not be taken for long.
+    /// With nearly all of the queue free: others send meanwhile, and bulk may wait for long.
     fn has_room(&self, urgent: bool) -> bool {
         let (queue, most) =
             if urgent { (&self.urgent, URGENT_MAX) } else { (&self.bulk, BULK_MAX) };

@@ -497,7 +497,7 @@ pub struct Recovery {
     pub decided: Vec<DecidedRecord>,
     /// Every stored body that was not released.
     pub bodies: Vec<BodyRef>,
-    /// The complete snapshots.
+    /// Snapshots that are whole on the disk when the host starts.
     pub snapshots: SnapshotsOnDisk,
     /// Chunks that were staged, are whole, and belong to nothing that was installed.
     pub staged: Vec<Digest>,
