@@ -125,7 +125,8 @@ impl Health {
     }
 }
 
-/// Checks that all who answered and executed the same height have the same root there.
+/// Checks that all who answered and executed the same height have the same root there. Before the
+/// first there is none: who has just started shows an empty one.
 ///
 /// # Errors
 /// The first two that differ.
@@ -134,7 +135,8 @@ pub fn agree(looks: &[Option<ValidatorStatus>]) -> Result<(), HealthIssue> {
         (0..).zip(looks).filter_map(|(id, look)| Some((id, look.as_ref()?))).collect();
     for (position, (a, first)) in answered.iter().enumerate() {
         for (b, second) in &answered[position + 1..] {
-            if first.executed == second.executed && first.root != second.root {
+            let is_same_height = first.executed > 0 && first.executed == second.executed;
+            if is_same_height && first.root != second.root {
                 return Err(HealthIssue::Diverged(*a, *b, first.executed));
             }
         }

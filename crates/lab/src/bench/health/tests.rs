@@ -51,6 +51,8 @@ fn two_roots_at_one_height_are_a_divergence() {
     assert_eq!(agree(&looks), Ok(()));
     looks[2].as_mut().expect("a status").root = "bb".to_owned();
     assert_eq!(agree(&looks), Err(HealthIssue::Diverged(0, 2, 1)));
+    looks.iter_mut().flatten().for_each(|status| status.executed = 0);
+    assert_eq!(agree(&looks), Ok(()), "nothing was executed");
 }
 
 #[test]
