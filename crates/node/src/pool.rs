@@ -182,7 +182,7 @@ impl Pool {
             Pushed::Refused => false,
             Pushed::Queued => true,
             Pushed::Taken(delivery, _turn) => {
-                checker.check(*delivery, urgent, &mut Stopwatch::start());
+                checker.check(*delivery, urgent, &mut Stopwatch::default());
                 true
             }
         }
@@ -250,7 +250,7 @@ struct Checker {
 impl Checker {
     /// Works until the pool is gone or nobody listens any more.
     fn run(&self, urgent: bool) {
-        let mut stopwatch = Stopwatch::start();
+        let mut stopwatch = Stopwatch::default();
         while let Some(work) = self.own.next() {
             let goes_on = match work {
                 Work::Combine(job) => self.combine(&job),

@@ -13,6 +13,12 @@ use std::time::Duration;
 /// Pause between two looks. What may be written meanwhile is what the threshold leaves room for.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// Pause where there is ample room: that is what goes for nothing where little happens.
+const PAUSE_AMPLE: Duration = Duration::from_secs(1);
+
+/// Room beyond the threshold that is ample: no validator writes as much in the pause.
+const AMPLE_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+
 /// Starts the thread that looks until [`Room::stop`]. From now on writers wait.
 pub(crate) fn spawn_watch(
     threads: &mut Threads,
@@ -29,8 +35,9 @@ pub(crate) fn spawn_watch(
 
 fn watch(room: &Room, events: &EventSender) {
     let mut was_low = false;
-    while room.rest(PAUSE) {
-        let figures = room.look();
+    let mut figures = room.figures();
+    while room.rest(pause(&figures)) {
+        figures = room.look();
         let is_low = figures.level > RoomLevel::Enough;
         if is_low != was_low {
             was_low = is_low;
@@ -38,6 +45,11 @@ fn watch(room: &Room, events: &EventSender) {
             events.answer(Event::DiskNearlyFull(is_low));
         }
     }
+}
+
+fn pause(figures: &RoomFigures) -> Duration {
+    let is_ample = figures.free_bytes.saturating_sub(figures.low_bytes) >= AMPLE_BYTES;
+    if is_ample && figures.level == RoomLevel::Enough { PAUSE_AMPLE } else { PAUSE }
 }
 
 fn log(figures: &RoomFigures) {
@@ -81,6 +93,27 @@ fn without_what_waited(room: &Room, result: Result<(), StorageError>) -> Result<
 mod tests {
     use super::*;
     use std::io;
+
+    #[test]
+    fn it_looks_less_often_where_there_is_ample_room() {
+        let low_bytes = 1024;
+        let figures = |level, free_bytes| RoomFigures {
+            level,
+            free_bytes,
+            low_bytes,
+            reserve_bytes: 0,
+            needed_bytes: 0,
+        };
+        let ample = AMPLE_BYTES + low_bytes;
+        for (level, free_bytes, expected) in [
+            (RoomLevel::Enough, ample, PAUSE_AMPLE),
+            (RoomLevel::Enough, ample - 1, PAUSE),
+            (RoomLevel::Low, ample, PAUSE),
+            (RoomLevel::Out, 0, PAUSE),
+        ] {
+            assert_eq!(pause(&figures(level, free_bytes)), expected, "{level:?}, {free_bytes}");
+        }
+    }
 
     /// A thread that was stopped while it waited may fail otherwise too.
     #[test]

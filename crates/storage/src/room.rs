@@ -252,12 +252,16 @@ impl Room {
         let lacks_reserve = reserve_bytes > 0 && !*self.0.reserve.lock();
         let is_low = free < least || lacks_reserve || self.is_out();
         self.0.is_low.store(is_low, Ordering::Relaxed);
-        self.figures()
+        self.figures_with(free)
     }
 
     /// Figures of now, with the level as it was decided last.
     #[must_use]
     pub fn figures(&self) -> RoomFigures {
+        self.figures_with(self.free_bytes())
+    }
+
+    fn figures_with(&self, free_bytes: u64) -> RoomFigures {
         let level = match (self.is_out(), self.is_low()) {
             (true, _) => RoomLevel::Out,
             (false, true) => RoomLevel::Low,
@@ -266,7 +270,7 @@ impl Room {
         let has_reserve = *self.0.reserve.lock();
         RoomFigures {
             level,
-            free_bytes: self.free_bytes(),
+            free_bytes,
             low_bytes: self.0.low_bytes,
             reserve_bytes: if has_reserve { self.0.reserve_bytes } else { 0 },
             needed_bytes: self.0.needed_bytes.load(Ordering::Relaxed),

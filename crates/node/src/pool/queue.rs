@@ -152,14 +152,11 @@ impl<T> CheckQueue<T> {
 
 /// Processor time of the calling thread, lap by lap: what others take on a full machine is nobody's
 /// cost.
+#[derive(Default)]
 pub(super) struct Stopwatch(Duration);
 
 impl Stopwatch {
-    pub(super) fn start() -> Self {
-        Self(processor_time())
-    }
-
-    /// Time since the last lap.
+    /// Time since the last lap; the first is as long as the thread.
     pub(super) fn lap(&mut self) -> Duration {
         let now = processor_time();
         now.saturating_sub(std::mem::replace(&mut self.0, now))
