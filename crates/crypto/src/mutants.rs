@@ -290,6 +290,8 @@ pub enum Mutant {
     HostExecutesEarly,
     /// The host lets a send overtake one that waits for a record.
     HostSendOvertakes,
+    /// The host writes a promise ahead of heights that were appended before it.
+    HostAppendsBehind,
     /// Storage: a group is called durable without a sync of its file.
     SkipSync,
     /// Storage: a new segment's directory entry is not synced.

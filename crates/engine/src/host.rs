@@ -9,7 +9,8 @@
 //! 1. Start the disk, make a [`barrier()`], and feed [`Event::Recovered`](quorate_types::Event)
 //!    before anything else.
 //! 2. Feed one event or one timeout, then [`dispatch`] every effect that `poll` gives, in order.
-//!    What must wait goes to [`EffectPorts::hold`], the rest to its port at once.
+//!    What must wait goes to [`EffectPorts::hold`], the rest to its port at once. What nobody waits
+//!    for may be [`Deferred`] before that.
 //! 3. Push what [`EffectPorts::write`] gives into a [`GroupCommit`], and what `hold` gives behind
 //!    it, in the order in which they came: by a channel where the log has a thread of its own.
 //! 4. For each group: [`GroupCommit::begin`], write the entries, sync **once**, and only when that
@@ -34,12 +35,14 @@
 //! counter and nothing else. A host of one thread owns both.
 
 mod barrier;
+mod deferred;
 mod entries;
 mod group_commit;
 mod held_back;
 pub mod leaving;
 
 pub use barrier::{Barrier, barrier};
+pub use deferred::Deferred;
 pub use entries::{EntryClass, LogEntry};
 pub use group_commit::GroupCommit;
 pub use held_back::HeldBack;
