@@ -80,4 +80,9 @@ impl Device for GuardedJournal {
     fn stats(&self) -> JournalStats {
         self.journal.stats()
     }
+
+    /// While room is low a write may have to wait for it, which is no matter of microseconds.
+    fn is_quick(&self, bytes: usize) -> bool {
+        !self.room.is_low() && self.journal.is_quick(bytes)
+    }
 }

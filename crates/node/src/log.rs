@@ -3,11 +3,14 @@
 //! Urgent entries and bulk take turns, each with a sync of its own: a vote never waits for
 //! megabytes of bodies queued before it.
 //!
+//! A small group that nothing is ahead of is written by the machine thread itself, where the device
+//! says that this takes microseconds: waking the log thread for it, and being woken for the answer,
+//! takes longer ([`LogQueue::submit`], ADR 49).
+//!
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 //! A write that finds no room is none: the device waits for it, and with it what is behind.
 
-use crate::receiving::next_of;
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use parking_lot::{Condvar, Mutex};
 use quorate_engine::Frame;
 use quorate_engine::host::{
     Barrier, EntryClass, GROUP_BULK_BYTES_MAX, Gated, GroupCommit, LogEntry, barrier,
@@ -15,8 +18,12 @@ use quorate_engine::host::{
 use quorate_storage::{Journal, JournalStats, StorageError};
 use quorate_types::machine::{Entry, ReadRequest, Task};
 use quorate_types::{BodyRef, Lane, Recipients};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Most bytes of bodies in a group that the machine thread writes itself.
+const AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 
 /// A message on its way, encoded once for all that it goes to.
 #[derive(Clone, Debug)]
@@ -46,6 +53,11 @@ pub trait Device: Send {
     /// Counts of what was done since it was opened.
     fn stats(&self) -> JournalStats;
 
+    /// Returns `true` if a group of so many bytes is a matter of microseconds, and finds room.
+    fn is_quick(&self, _bytes: usize) -> bool {
+        false
+    }
+
     /// Ends it, after the last group.
     ///
     /// # Errors
@@ -66,6 +78,10 @@ impl Device for Journal {
 
     fn stats(&self) -> JournalStats {
         Self::stats(self)
+    }
+
+    fn is_quick(&self, bytes: usize) -> bool {
+        Self::is_quick(self, bytes)
     }
 }
 
@@ -113,9 +129,27 @@ enum Leaving {
     Task(Task),
 }
 
+/// What both threads share: the queue, and whose turn it is to write.
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    writer: Mutex<LogWriter>,
+}
+
+#[derive(Default)]
+struct Queue {
+    items: VecDeque<Queued>,
+    /// Either thread writes what it took off the queue: what comes now is behind that.
+    is_writing: bool,
+    /// Nothing comes any more.
+    is_closed: bool,
+    /// What the machine thread's writing failed of, for the log thread to end with.
+    failed: Option<StorageError>,
+}
+
 /// The machine thread's end. When it is dropped, the log thread finishes what is queued and ends.
 pub struct LogQueue {
-    queue: Sender<Queued>,
+    shared: Arc<Shared>,
     barrier: Barrier,
     backlog: Arc<AtomicU64>,
 }
@@ -160,17 +194,96 @@ impl LogQueue {
         Backlog(Arc::clone(&self.backlog))
     }
 
+    /// Has written what was queued since the last time: by this thread, if it `may_write`, nothing
+    /// is ahead of it and it is quick, or else by the log thread. To be called before this thread
+    /// waits for anything.
+    pub fn submit(&mut self, may_write: bool) {
+        let mut queue = self.shared.queue.lock();
+        if queue.items.is_empty() {
+            return;
+        }
+        if !may_write || queue.is_writing || !self.shared.is_quick(&queue.items) {
+            drop(queue);
+            self.shared.changed.notify_one();
+            return;
+        }
+        queue.is_writing = true;
+        let items = std::mem::take(&mut queue.items);
+        drop(queue);
+        let written = self.shared.writer.lock().write_at_once(items);
+        let mut queue = self.shared.queue.lock();
+        match written {
+            Ok(()) => queue.is_writing = false,
+            // It stays this thread's turn: nothing more is written.
+            Err(error) => {
+                queue.failed = Some(error);
+                self.shared.changed.notify_one();
+            }
+        }
+    }
+
     fn queue(&mut self, queued: Queued) {
-        // A send fails only when the thread has stopped the validator already.
-        let _ = self.queue.send(queued);
+        self.shared.queue.lock().items.push_back(queued);
+    }
+}
+
+impl Drop for LogQueue {
+    fn drop(&mut self) {
+        self.shared.queue.lock().is_closed = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Shared {
+    /// Returns `true` if these can be written while somebody waits.
+    fn is_quick(&self, items: &VecDeque<Queued>) -> bool {
+        let is_small = |queued: &Queued| {
+            !matches!(queued, Queued::Entry(LogItem::Write(Entry::Release(_)) | LogItem::Read(_)))
+        };
+        let bytes = items.iter().map(Queued::bulk_bytes).sum();
+        bytes <= AT_ONCE_BYTES_MAX
+            && items.iter().all(is_small)
+            && self.writer.try_lock().is_some_and(|writer| writer.device.is_quick(bytes))
+    }
+
+    /// Waits until something is queued and it is the log thread's turn; takes it. `None` when
+    /// nothing comes any more.
+    fn begin_turn(&self) -> Result<Option<VecDeque<Queued>>, StorageError> {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(error) = queue.failed.take() {
+                return Err(error);
+            }
+            if !queue.is_writing && !queue.items.is_empty() {
+                queue.is_writing = true;
+                return Ok(Some(std::mem::take(&mut queue.items)));
+            }
+            if queue.is_closed && queue.items.is_empty() {
+                return Ok(None);
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+
+    /// Takes what was queued meanwhile.
+    fn take_more(&self) -> VecDeque<Queued> {
+        std::mem::take(&mut self.queue.lock().items)
+    }
+
+    fn end_turn(&self) {
+        self.queue.lock().is_writing = false;
     }
 }
 
 /// The log thread's end.
 pub struct LogThread {
+    shared: Arc<Shared>,
+}
+
+/// Writer of groups, in the hands of the thread whose turn it is.
+struct LogWriter {
     device: Box<dyn Device>,
     outlet: Box<dyn Outlet>,
-    queued: Receiver<Queued>,
     log: GroupCommit<LogItem, Leaving>,
     backlog: Arc<AtomicU64>,
 }
@@ -181,11 +294,12 @@ pub struct LogThread {
 /// time, and the machine thread takes no bulk events while [`LogQueue::backlog_bytes`] is high.
 #[must_use]
 pub fn log_thread(device: Box<dyn Device>, outlet: Box<dyn Outlet>) -> (LogQueue, LogThread) {
-    let (queue, queued) = unbounded();
     let (barrier, log) = barrier();
     let backlog = Arc::new(AtomicU64::new(0));
-    let thread = LogThread { device, outlet, queued, log, backlog: Arc::clone(&backlog) };
-    (LogQueue { queue, barrier, backlog }, thread)
+    let writer = LogWriter { device, outlet, log, backlog: Arc::clone(&backlog) };
+    let (queue, changed) = (Mutex::default(), Condvar::new());
+    let shared = Arc::new(Shared { queue, changed, writer: Mutex::new(writer) });
+    (LogQueue { shared: Arc::clone(&shared), barrier, backlog }, LogThread { shared })
 }
 
 impl LogThread {
@@ -193,33 +307,57 @@ impl LogThread {
     ///
     /// # Errors
     /// The first failure of the disk. Nothing that waited for the failed group was released.
-    pub fn run(mut self) -> Result<(), StorageError> {
-        while self.fill() {
-            self.write_group()?;
+    pub fn run(self) -> Result<(), StorageError> {
+        while let Some(mut queued) = self.shared.begin_turn()? {
+            while self.write(queued)? {
+                queued = self.shared.take_more();
+            }
+            self.shared.end_turn();
         }
-        self.device.close()
+        self.shared.writer.lock().device.close()
     }
 
-    /// Takes everything queued, and waits for something where there is nothing to write; `false`
-    /// when that never comes.
-    fn fill(&mut self) -> bool {
-        if self.log.is_empty() {
-            let Some(first) = next_of(&self.queued) else { return false };
-            take(&mut self.log, first);
+    /// Writes one group; `true` if there is more.
+    fn write(&self, queued: VecDeque<Queued>) -> Result<bool, StorageError> {
+        let mut writer = self.shared.writer.lock();
+        writer.take(queued);
+        writer.write_group()?;
+        Ok(!writer.log.is_empty())
+    }
+}
+
+impl LogWriter {
+    fn take(&mut self, queued: VecDeque<Queued>) {
+        for item in queued {
+            match item {
+                Queued::Entry(item) => self.log.push(item),
+                Queued::Held(leaving) => self.log.hold(leaving),
+            }
         }
-        self.queued.try_iter().for_each(|queued| take(&mut self.log, queued));
         let outlet = &self.outlet;
         self.log.release_ready(|leaving| leaving.leave(outlet.as_ref()));
-        true
+    }
+
+    /// Writes what was queued as one group.
+    fn write_at_once(&mut self, queued: VecDeque<Queued>) -> Result<(), StorageError> {
+        self.take(queued);
+        match self.log.begin() {
+            Some(items) => write(items, self.device.as_mut())?,
+            None => return Ok(()),
+        }
+        self.finish_group()
     }
 
     fn write_group(&mut self) -> Result<(), StorageError> {
-        let Some(items) = self.log.begin_in_turn(GROUP_BULK_BYTES_MAX) else { return Ok(()) };
-        for item in items {
-            if let LogItem::Write(entry) = item {
-                self.device.write(entry)?;
-            }
+        match self.log.begin_in_turn(GROUP_BULK_BYTES_MAX) {
+            Some(items) => write(items, self.device.as_mut())?,
+            None => return Ok(()),
         }
+        self.finish_group()
+    }
+
+    /// Makes the group durable that was written, and releases what waited for it.
+    fn finish_group(&mut self) -> Result<(), StorageError> {
         self.device.commit()?;
         let outlet = self.outlet.as_ref();
         let written = self.log.finish(|leaving| leaving.leave(outlet));
@@ -238,10 +376,20 @@ impl LogThread {
     }
 }
 
-fn take(log: &mut GroupCommit<LogItem, Leaving>, queued: Queued) {
-    match queued {
-        Queued::Entry(item) => log.push(item),
-        Queued::Held(leaving) => log.hold(leaving),
+fn write(items: &[LogItem], device: &mut dyn Device) -> Result<(), StorageError> {
+    let entries = items.iter().filter_map(|item| match item {
+        LogItem::Write(entry) => Some(entry),
+        LogItem::Read(_) => None,
+    });
+    entries.into_iter().try_for_each(|entry| device.write(entry))
+}
+
+impl Queued {
+    fn bulk_bytes(&self) -> usize {
+        match self {
+            Self::Entry(item) => item.bulk_bytes(),
+            Self::Held(_) => 0,
+        }
     }
 }
 

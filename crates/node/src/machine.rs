@@ -1,6 +1,8 @@
 //! The machine thread: owns the replica, feeds it events and the time, dispatches its effects.
 //!
-//! It never computes, reads or writes anything slow. What it waits for comes back as an event:
+//! It never computes, reads or writes anything slow; small groups of the log, where those are quick,
+//! it writes itself, and nothing is woken for what nobody waits for (ADR 49). What it waits for comes
+//! back as an event:
 //!
 //! | queue in | bound | from |
 //! |---|---|---|
@@ -28,7 +30,9 @@ use crate::rescue::ProofOutlet;
 use crate::transport::Network;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
-use quorate_engine::host::{Barrier, EffectPorts, Gated, LOG_BACKLOG_BYTES_MAX, dispatch};
+use quorate_engine::host::{
+    Barrier, Deferred, EffectPorts, Gated, LOG_BACKLOG_BYTES_MAX, dispatch,
+};
 use quorate_engine::message::Busy;
 use quorate_engine::{
     Incoming, Message, Misbehaviour, Replica, Status, WitnessState, WitnessStatus,
@@ -46,7 +50,7 @@ const BULK_MAX: usize = 256;
 /// After so many events in a row that are not bulk, a bulk event gets its turn.
 const URGENT_RUN_MAX: u32 = 64;
 
-/// The status is shown at most so often.
+/// The status is shown at most so often, and nothing is deferred for longer.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What holds the thread up without an event of its own, a slow or a full disk, is looked at so
@@ -82,6 +86,12 @@ pub fn queues() -> (EventSender, Queues) {
     let (bulk, bulk_in) = bounded(BULK_MAX);
     let queues = Queues { answers: answers_in, urgent: urgent_in, bulk: bulk_in };
     (EventSender { answers, urgent, bulk }, queues)
+}
+
+impl Queues {
+    fn are_empty(&self) -> bool {
+        [&self.answers, &self.urgent, &self.bulk].iter().all(|queue| queue.is_empty())
+    }
 }
 
 impl EventSender {
@@ -190,6 +200,7 @@ pub type ShownStatus = Arc<ArcSwap<Status>>;
 pub struct MachineThread {
     replica: Replica,
     ports: ThreadPorts,
+    deferred: Deferred,
     queues: Queues,
     stop: Receiver<()>,
     clock: Clock,
@@ -228,6 +239,7 @@ impl MachineThread {
         Self {
             replica,
             ports,
+            deferred: Deferred::default(),
             queues,
             stop,
             clock: wall.clock(),
@@ -274,7 +286,7 @@ impl MachineThread {
                     self.changed = true;
                 }
                 Next::TimePassed => {}
-                Next::Stop => return Ok(()),
+                Next::Stop => return self.flush_deferred(),
             }
             let is_due = self.replica.next_timeout().is_some_and(|due| due <= now);
             if is_due && !self.stands_still() {
@@ -282,7 +294,8 @@ impl MachineThread {
                 self.changed = true;
             }
             self.dispatch_all()?;
-            self.show_status();
+            self.show_status()?;
+            self.ports.log.submit(self.queues.are_empty());
             next = self.next();
         }
     }
@@ -304,13 +317,17 @@ impl MachineThread {
             #[cfg(feature = "liar")]
             if let Some(voice) = &self.voice {
                 for effect in voice.instead_of(effect) {
-                    dispatch(effect, &mut self.ports)?;
+                    self.deferred.pass(effect, |effect| dispatch(effect, &mut self.ports))?;
                 }
                 continue;
             }
-            dispatch(effect, &mut self.ports)?;
+            self.deferred.pass(effect, |effect| dispatch(effect, &mut self.ports))?;
         }
         Ok(())
+    }
+
+    fn flush_deferred(&mut self) -> Result<(), Halt> {
+        self.deferred.flush(|effect| dispatch(effect, &mut self.ports))
     }
 
     /// The next thing to do; blocks when there is nothing.
@@ -380,16 +397,24 @@ impl MachineThread {
         self.ports.log.backlog_bytes() > LOG_BACKLOG_BYTES_MAX as u64
     }
 
+    /// Returns `true` if the status is to be shown, and what was deferred to be done, in time.
+    fn is_to_show(&self) -> bool {
+        self.changed || !self.deferred.is_empty()
+    }
+
     /// Time for which there is nothing to do but wait for events.
     fn timeout(&self) -> Duration {
         let due = self.replica.next_timeout().map(|due| due.since(self.clock.now()));
-        let show = self.changed.then(|| STATUS_INTERVAL.saturating_sub(self.shown_at.elapsed()));
+        let show =
+            self.is_to_show().then(|| STATUS_INTERVAL.saturating_sub(self.shown_at.elapsed()));
         let backlog = self.log_is_behind().then_some(DISK_INTERVAL);
         [due, show, backlog].into_iter().flatten().min().unwrap_or(IDLE)
     }
 
-    fn show_status(&mut self) {
-        if self.changed && self.shown_at.elapsed() >= STATUS_INTERVAL {
+    /// Shows the status when that is due, and has what was deferred since the last time done.
+    fn show_status(&mut self) -> Result<(), Halt> {
+        if self.is_to_show() && self.shown_at.elapsed() >= STATUS_INTERVAL {
+            self.flush_deferred()?;
             let status = self.replica.status();
             let earlier = self.status.load();
             log_misbehaviour(&earlier, &status);
@@ -400,6 +425,7 @@ impl MachineThread {
             self.shown_at = Instant::now();
             self.changed = false;
         }
+        Ok(())
     }
 }
 

@@ -57,6 +57,9 @@ const RELEASED: u8 = 18;
 /// kind.
 const REPAIRED: u8 = 19;
 
+/// Bytes besides bodies that a group is taken to have, where it matters whether a segment ends.
+const QUICK_BYTES: usize = 64 * 1024;
+
 /// Bytes before a decided record's own: its height.
 const DECIDED_HEAD_BYTES: usize = 8;
 /// Bytes before a body's own: its reference.
@@ -359,6 +362,16 @@ impl Journal {
     #[must_use]
     pub fn reader(&self) -> JournalReader {
         JournalReader { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Returns `true` if a group of so many bytes of bodies is handed to the operating system and
+    /// no more: nothing is synced, and no segment ends.
+    #[must_use]
+    pub fn is_quick(&self, bytes: usize) -> bool {
+        let logs =
+            [Some(&self.records), Some(&self.bodies), self.copy.as_ref().map(PromiseCopy::log)];
+        let mut logs = logs.into_iter().flatten();
+        logs.all(|log| log.durability() == Durability::Os && log.has_room(bytes + QUICK_BYTES))
     }
 
     /// Counts of what was done since it was opened, and of what is in use.

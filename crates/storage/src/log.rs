@@ -340,6 +340,11 @@ impl Log {
         self.last
     }
 
+    /// Returns `true` if so many bytes fit the segment.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        !self.is_outdated && self.end + bytes as u64 <= self.segment.capacity
+    }
+
     /// Returns `true` if every record is committed.
     pub(crate) fn is_committed(&self) -> bool {
         self.group == self.sequence

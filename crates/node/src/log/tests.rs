@@ -69,6 +69,7 @@ impl Gate {
 struct GatedDevice {
     journal: Journal,
     gate: Gate,
+    is_quick: bool,
 }
 
 impl Device for GatedDevice {
@@ -92,6 +93,10 @@ impl Device for GatedDevice {
 
     fn stats(&self) -> JournalStats {
         JournalStats::default()
+    }
+
+    fn is_quick(&self, _bytes: usize) -> bool {
+        self.is_quick
     }
 }
 
@@ -139,21 +144,30 @@ fn snapshot() -> Effect<Message> {
 }
 
 fn body(sequence: u64) -> Arc<Body> {
-    let raw = Bytes::from(vec![0; 400_000]);
+    body_of(sequence, 400_000)
+}
+
+fn body_of(sequence: u64, bytes: usize) -> Arc<Body> {
+    let raw = Bytes::from(vec![0; bytes]);
     let reference = BodyRef { author: ReplicaId(0), sequence, digest: hash(&raw) };
     Arc::new(Body { reference, raw, requests: Vec::new() })
 }
 
-/// A log thread at work, and the machine's side of it.
-struct Running {
+/// The machine's side of a log.
+struct Machine {
     queue: LogQueue,
     journal: Journal,
+}
+
+/// A log thread at work, and the machine's side of it.
+struct Running {
+    machine: Machine,
     disk: Gate,
     lane: Gate,
     thread: thread::JoinHandle<Result<(), StorageError>>,
 }
 
-impl EffectPorts for Running {
+impl EffectPorts for Machine {
     type Stop = Halt;
 
     fn barrier(&mut self) -> &mut Barrier {
@@ -198,25 +212,60 @@ fn start(disk: Pace) -> Running {
 }
 
 fn start_with(disk: Pace, lane: Pace) -> Running {
-    let journal = Journal::default();
     let (disk, lane) = (Gate::new(disk), Gate::new(lane));
-    let device = GatedDevice { journal: journal.clone(), gate: disk.clone() };
+    let (machine, log) = log_on(&disk, &lane, false);
+    Running { machine, disk, lane, thread: thread::spawn(move || log.run()) }
+}
+
+/// Both sides of a log, neither at work.
+fn log_on(disk: &Gate, lane: &Gate, is_quick: bool) -> (Machine, LogThread) {
+    let journal = Journal::default();
+    let device = GatedDevice { journal: journal.clone(), gate: disk.clone(), is_quick };
     let outlet = Notes { journal: journal.clone(), lane: lane.clone() };
     let (queue, log) = log_thread(Box::new(device), Box::new(outlet));
-    Running { queue, journal, disk, lane, thread: thread::spawn(move || log.run()) }
+    (Machine { queue, journal }, log)
+}
+
+/// The same on a disk that is quick.
+fn quick(disk: Pace) -> (Machine, LogThread) {
+    log_on(&Gate::new(disk), &Gate::new(Pace::Free), true)
+}
+
+impl Machine {
+    fn dispatch(&mut self, effects: impl IntoIterator<Item = Effect<Message>>, may_write: bool) {
+        for effect in effects {
+            dispatch(effect, self).expect("nothing stops it");
+        }
+        self.queue.submit(may_write);
+    }
+
+    /// Nothing more is queued, and the log comes to its end; what happened.
+    fn end(self, log: impl FnOnce() -> Result<(), StorageError>) -> Vec<Happened> {
+        let Self { queue, journal } = self;
+        drop(queue);
+        log().unwrap();
+        happened(&journal)
+    }
+
+    fn happened(&self) -> Vec<Happened> {
+        happened(&self.journal)
+    }
+}
+
+fn happened(journal: &Journal) -> Vec<Happened> {
+    let events = journal.events.lock();
+    events.iter().filter(|event| **event != Happened::Leaves).cloned().collect()
 }
 
 impl Running {
     fn dispatch(&mut self, effects: impl IntoIterator<Item = Effect<Message>>) {
-        for effect in effects {
-            dispatch(effect, self).expect("nothing stops it");
-        }
+        self.machine.dispatch(effects, false);
     }
 
     /// Waits for something to happen. Of a disk that is held, what is queued after its first write
     /// makes the next group.
     fn wait_for(&self, happened: &Happened) {
-        while !self.journal.events.lock().contains(happened) {
+        while !self.machine.journal.events.lock().contains(happened) {
             thread::yield_now();
         }
     }
@@ -225,10 +274,7 @@ impl Running {
     fn end(self) -> Vec<Happened> {
         self.disk.release();
         self.lane.release();
-        drop(self.queue);
-        self.thread.join().unwrap().unwrap();
-        let events = self.journal.events.lock();
-        events.iter().filter(|event| **event != Happened::Leaves).cloned().collect()
+        self.machine.end(|| self.thread.join().unwrap())
     }
 }
 
@@ -259,6 +305,15 @@ fn check_votes_wait() {
     assert_eq!(sends_that_left_too_early(&events), 0);
 }
 
+/// ★ The same of a group that the machine thread writes itself.
+fn check_votes_wait_for_whoever_writes() {
+    let (mut machine, _log) = quick(Pace::Free);
+    machine.dispatch([persist(), send(Lane::Votes, 1), snapshot()], true);
+    let written = [Happened::Wrote("record"), Happened::Synced];
+    let left = [Happened::Sent(1), Happened::Executed];
+    assert_eq!(machine.happened(), [&written[..], &left].concat());
+}
+
 /// ★ What a height rests on is durable before it is executed: the state must not be ahead of the
 /// log.
 fn check_execution_waits() {
@@ -285,6 +340,11 @@ fn nothing_leaves_before_the_record_is_durable() {
 }
 
 #[test]
+fn nothing_leaves_before_its_own_thread_has_written_the_record() {
+    check_votes_wait_for_whoever_writes();
+}
+
+#[test]
 fn nothing_is_executed_before_the_records_before_it_are_durable() {
     check_execution_waits();
     let mut log = start(Pace::Held);
@@ -304,11 +364,13 @@ mod left_out {
     #[test]
     fn sending_early_is_noticed() {
         assert_noticed(Mutant::HostSendsEarly, check_votes_wait);
+        assert_noticed(Mutant::HostSendsEarly, check_votes_wait_for_whoever_writes);
     }
 
     #[test]
     fn executing_early_is_noticed() {
         assert_noticed(Mutant::HostExecutesEarly, check_execution_waits);
+        assert_noticed(Mutant::HostExecutesEarly, check_votes_wait_for_whoever_writes);
     }
 
     #[test]
@@ -334,7 +396,7 @@ fn what_is_queued_shares_one_sync_and_keeps_its_order() {
 fn a_vote_does_not_wait_for_the_bodies_queued_before_it() {
     let mut log = start(Pace::Held);
     log.dispatch((0..20).map(|sequence| Effect::Store(body(sequence))));
-    assert!(log.queue.backlog_bytes() >= 400_000);
+    assert!(log.machine.queue.backlog_bytes() >= 400_000);
     log.dispatch([persist(), send(Lane::Votes, 1)]);
     let events = log.end();
     let sent = events.iter().position(|event| *event == Happened::Sent(1)).unwrap();
@@ -371,5 +433,59 @@ fn after_a_failed_sync_nothing_leaves_ever() {
     );
     log.dispatch([send(Lane::Votes, 2)]);
     let gone = |event: &Happened| matches!(event, Happened::Sent(_) | Happened::Stored(_));
-    assert!(!log.journal.events.lock().iter().any(gone), "the barrier stays shut");
+    assert!(!log.machine.journal.events.lock().iter().any(gone), "the barrier stays shut");
+}
+
+#[test]
+fn a_small_group_needs_no_other_thread() {
+    let (mut machine, _log) = quick(Pace::Free);
+    machine.dispatch([Effect::Store(body_of(1, AT_ONCE_BYTES_MAX)), persist()], true);
+    let written = [Happened::Wrote("body"), Happened::Wrote("record"), Happened::Synced];
+    assert_eq!(machine.happened(), [&written[..], &[Happened::Stored(1)]].concat());
+    assert_eq!(machine.queue.backlog_bytes(), 0);
+}
+
+#[test]
+fn the_log_thread_writes_what_is_long_or_may_take_long() {
+    let read = || ReadRequest { ticket: 5, items: Vec::new(), bytes_max: usize::MAX };
+    let long = || Effect::Store(body_of(1, AT_ONCE_BYTES_MAX + 1));
+    for (effect, is_quick, may_write) in [
+        (long(), true, true),
+        (Effect::Read(read()), true, true),
+        (persist(), false, true),
+        (persist(), true, false),
+    ] {
+        let free = Gate::new(Pace::Free);
+        let (mut machine, log) = log_on(&free, &free, is_quick);
+        machine.dispatch([effect], may_write);
+        assert_eq!(machine.happened(), []);
+        let events = machine.end(|| log.run());
+        assert!(events.contains(&Happened::Synced), "{events:?}");
+    }
+}
+
+/// What is queued while a group is being written stays behind it, whoever has the time.
+#[test]
+fn a_small_group_does_not_overtake_the_one_under_way() {
+    let (disk, lane) = (Gate::new(Pace::Held), Gate::new(Pace::Free));
+    let (machine, log) = log_on(&disk, &lane, true);
+    let mut log = Running { machine, disk, lane, thread: thread::spawn(move || log.run()) };
+    log.dispatch([Effect::Store(body(1))]);
+    log.wait_for(&Happened::Wrote("body"));
+    log.machine.dispatch([persist(), send(Lane::Votes, 1)], true);
+    assert_eq!(log.machine.happened(), [Happened::Wrote("body")]);
+    let events = log.end();
+    let order = |wanted| events.iter().position(|event| *event == wanted).unwrap();
+    assert!(order(Happened::Stored(1)) < order(Happened::Wrote("record")));
+    assert_eq!(sends_that_left_too_early(&events), 0);
+}
+
+#[test]
+fn what_fails_on_the_machine_thread_ends_the_log() {
+    let (mut machine, log) = quick(Pace::Full);
+    machine.dispatch([persist(), send(Lane::Votes, 1)], true);
+    machine.dispatch([persist(), send(Lane::Votes, 2)], true);
+    assert_eq!(machine.happened(), [Happened::Wrote("record")], "nothing leaves, ever");
+    let error = log.run().unwrap_err();
+    assert!(matches!(error, StorageError::Full { .. }), "{error}");
 }

@@ -81,6 +81,11 @@ impl PromiseCopy {
         Ok(copy)
     }
 
+    /// Log that it is in.
+    pub(super) fn log(&self) -> &Log {
+        &self.log
+    }
+
     /// The latest record of each kind.
     pub(super) fn latest(&self) -> &BTreeMap<RecordKind, Copied> {
         &self.content.latest

@@ -542,6 +542,19 @@ fn without_syncs_the_process_may_die_but_not_the_machine() {
 }
 
 #[test]
+fn a_group_is_quick_where_nothing_is_synced_and_no_segment_ends() {
+    let unsynced = LogConfig { segment_bytes: 256 * 1024, durability: Durability::Os, ..SMALL };
+    let (mut journal, _) = open_with(&MemoryDisk::new(), unsynced.clone()).unwrap();
+    assert_eq!([1_000, 200_000].map(|bytes| journal.is_quick(bytes)), [true, false]);
+    let bodies = [1, 2, 3].map(|sequence| Entry::Body(body(sequence, &[7; 64 * 1024])));
+    write_and_commit(&mut journal, &bodies).unwrap();
+    assert!(!journal.is_quick(1_000), "the segment of bodies is nearly full");
+    let synced = LogConfig { durability: Durability::Fsync, ..unsynced };
+    let (journal, _) = open_with(&MemoryDisk::new(), synced).unwrap();
+    assert!(!journal.is_quick(0));
+}
+
+#[test]
 fn a_real_directory_recovers_and_fills_many_segments() {
     let directory = tempfile::tempdir().expect("made");
     let config = LogConfig { segment_bytes: 256 * 1024, ..SMALL };
