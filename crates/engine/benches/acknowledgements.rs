@@ -13,12 +13,10 @@ use bytes::Bytes;
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, SchemeKind, hash};
 use quorate_engine::{Incoming, Message, Verifier};
-use quorate_types::executed::{
-    CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
-};
+use quorate_types::executed::{CertifiedReply, Completion, ExecutionCertificate};
 use quorate_types::{
     AgreedSettings, ClientId, Committee, CommitteeFile, Epoch, Header, Height, Member, Outcome,
-    Peer, Purpose, ReplicaId, Request, Verified,
+    Peer, Purpose, ReplicaId, Request, Results, Verified,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -47,12 +45,12 @@ impl Block {
             Request::sign(&client, committee.network(), sequence, std::slice::from_ref(&operation))
         };
         let requests: Vec<Request> = (0..REQUESTS).map(|s| request(s).expect("fits")).collect();
-        let results = vec![Outcome::Applied(Bytes::from_static(b"done"))];
+        let results = Results::new(vec![Outcome::Applied(Bytes::from_static(b"done"))]);
         let completion = |request: &Request| Completion {
             client: ClientId(client.public()),
             sequence: request.sequence,
             request: request.digest(),
-            results: digest_of_results(&results),
+            results: results.digest(),
         };
         let leaf = |(index, request): (u32, &Request)| completion(request).leaf(Height(9), index);
         let tree = Tree::new(&(0..).zip(&requests).map(leaf).collect::<Vec<_>>());

@@ -34,7 +34,7 @@ use quorate_crypto::merkle::Tree;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Certificate, Digest, Share, VotingSecret};
 use quorate_types::executed::{
-    CertifiedReply, Completion, ExecutionCertificate, digest_of_results, executed_statement,
+    CertifiedReply, Completion, ExecutionCertificate, executed_statement,
 };
 use quorate_types::machine::{Block, CombineOutcome, Executed};
 use quorate_types::request::Answer;
@@ -465,7 +465,7 @@ impl Execution {
                     client,
                     sequence,
                     request: *request,
-                    results: digest_of_results(&results),
+                    results: results.digest(),
                 },
                 results,
                 path,

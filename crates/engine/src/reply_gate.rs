@@ -88,10 +88,10 @@ mod tests {
     use crate::testing::{client, committee, content, identity, weighted};
     use bytes::Bytes;
     use quorate_types::request::Answer;
-    use quorate_types::{ClientId, Height, Outcome, ReplicaId, Reply};
+    use quorate_types::{ClientId, Height, Outcome, ReplicaId, Reply, Results};
 
     fn reply(from: u8, sequence: u64, result: u8) -> Reply {
-        let results = vec![Outcome::Applied(Bytes::copy_from_slice(&[result]))];
+        let results = Results::new(vec![Outcome::Applied(Bytes::copy_from_slice(&[result]))]);
         let client = ClientId(client().public());
         let answer = Answer { client, sequence, height: Height(3), results, index: None };
         let scope = committee().scope();

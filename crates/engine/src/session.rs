@@ -27,7 +27,9 @@ use queries::Queries;
 use quorate_crypto::{Bitmap, Digest, IdentitySecret};
 use quorate_types::executed::{CertifiedReply, Completion, ExecutionCertificate};
 use quorate_types::service::Proven;
-use quorate_types::{Height, Machine, Outcome, Receipt, ReplicaId, Reply, Request, Time, Verified};
+use quorate_types::{
+    Height, Machine, Outcome, Receipt, ReplicaId, Reply, Request, Results, Time, Verified,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use widening::Widening;
@@ -316,7 +318,7 @@ impl Session {
         }
         match message {
             Incoming::QueryResponse(answered) => self.on_answer(now, from, *answered),
-            Incoming::Reply(reply) if is_member => self.on_reply(now, from, reply),
+            Incoming::Reply(reply) if is_member => self.on_reply(now, from, &reply),
             Incoming::Busy(busy) if is_member => self.on_busy(now, from, &busy),
             Incoming::NotAdmitted(refusal) if is_member => self.on_not_admitted(now, from, refusal),
             Incoming::CertifiedReply(reply) if is_member => self.on_certified(now, *reply),
@@ -326,7 +328,7 @@ impl Session {
 
     /// Counts an answer: as soon as enough replicas to include an honest one say the same, the
     /// request is done.
-    fn on_reply(&mut self, now: Time, from: ReplicaId, reply: Reply) {
+    fn on_reply(&mut self, now: Time, from: ReplicaId, reply: &Reply) {
         let committee = self.config.committee();
         let Some(under_way) = self.under_way.get_mut(&reply.sequence) else {
             return;
@@ -354,7 +356,7 @@ impl Session {
         if done.is_reused && (is_refused || !fits) {
             self.send_anew(now, done);
         } else {
-            self.complete(now, done, reply.height, reply.results, None);
+            self.complete(now, done, reply.height, &reply.results, None);
         }
     }
 
@@ -387,7 +389,7 @@ impl Session {
         let height = reply.executed.header.height;
         let results = reply.results.clone();
         let receipt = Receipt { request: done.request.raw().clone(), reply };
-        self.complete(now, done, height, results, Some(&Arc::new(receipt)));
+        self.complete(now, done, height, &results, Some(&Arc::new(receipt)));
     }
 
     fn complete(
@@ -395,14 +397,16 @@ impl Session {
         now: Time,
         done: UnderWay,
         height: Height,
-        results: Vec<Outcome>,
+        results: &Results,
         receipt: Option<&Arc<Receipt>>,
     ) {
         self.pace.completed(done.sent_at, now);
         if done.widening.is_begun() {
             self.compare(now, done.asked, done.sent_at);
         }
-        for (place, (tag, outcome)) in done.tags.into_iter().zip(results).enumerate() {
+        for (place, (tag, outcome)) in
+            done.tags.into_iter().zip(results.iter().cloned()).enumerate()
+        {
             let receipt = receipt.map(|receipt| (Arc::clone(receipt), place));
             let result = CallResult::Completed(Completed { outcome, height, receipt });
             self.effects.push_back(SessionEffect::Return { tag, result });

@@ -13,13 +13,11 @@ use quorate_crypto::{
     Bitmap, Certificate, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share,
     VotingSecret, hash,
 };
-use quorate_types::executed::{
-    CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
-};
+use quorate_types::executed::{CertifiedReply, Completion, ExecutionCertificate};
 use quorate_types::{
     AgreedSettings, Available, BlockId, Body, BodyRef, Change, Committee, CommitteeFile, Epoch,
-    HandOver, HandedOver, Header, Height, History, Kind, Member, Outcome, Payload, Peer, Purpose,
-    Rejected, ReplicaId, Request, SignedChange, SignedHandOver, Verified, View, sign,
+    HandOver, HandedOver, Header, Height, History, Kind, Member, Payload, Peer, Purpose, Rejected,
+    ReplicaId, Request, Results, SignedChange, SignedHandOver, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -134,12 +132,12 @@ pub(crate) fn vote(member: u8, view: u64, block: u64) -> quorate_consensus::Mess
 }
 
 /// A height in which only this request took effect, with these results, as all members certify it.
-pub(crate) fn certified(request: &Request, results: Vec<Outcome>) -> CertifiedReply {
+pub(crate) fn certified(request: &Request, results: Results) -> CertifiedReply {
     let completion = Completion {
         client: request.client,
         sequence: request.sequence,
         request: request.digest(),
-        results: digest_of_results(&results),
+        results: results.digest(),
     };
     let tree = Tree::new(&[completion.leaf(Height(3), 0)]);
     let header = Header { height: Height(3), requests: tree.root(), ..Header::default() };

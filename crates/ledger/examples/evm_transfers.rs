@@ -111,7 +111,7 @@ impl Validator {
     fn execute(&mut self, blocks: &[Block]) -> Fallible<()> {
         for block in blocks {
             let executed = self.executor.execute(block)?;
-            let mut results = executed.answers.iter().flat_map(|answer| &answer.results);
+            let mut results = executed.answers.iter().flat_map(|answer| answer.results.iter());
             assert!(results.all(|result| matches!(result, Outcome::Applied(_))));
             if self.views_max > 0 {
                 self.views.truncate(self.views_max - 1);

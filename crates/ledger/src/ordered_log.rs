@@ -48,7 +48,7 @@ const HEAD: &[u8] = b"head";
 /// let executed = executor.execute(&block)?;
 ///
 /// let position = |n: u64| Outcome::Applied(Bytes::copy_from_slice(&n.to_le_bytes()));
-/// assert_eq!(executed.answers[0].results, [position(0), position(1)]);
+/// assert_eq!(executed.answers[0].results[..], [position(0), position(1)]);
 /// assert_eq!(executor.query(OrderedLog::length)?, 2);
 /// let head = OrderedLog::chain(Digest::ZERO, ["first".as_bytes(), "second".as_bytes()]);
 /// assert_eq!(executor.query(OrderedLog::head)?, head);

@@ -58,7 +58,7 @@ use quorate_types::request::Answer;
 use quorate_types::service::{
     BlockContext, KeyRange, Operation, Outcome, Reader, Service, State, StateError, Visitor,
 };
-use quorate_types::{ClientId, Header, Height, Request};
+use quorate_types::{ClientId, Header, Height, Request, Results};
 use session::{CompletedResult, RequestStatus};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -407,7 +407,7 @@ impl Executor {
         let mut answers = sorted.repeats;
         let mut leaves = Vec::with_capacity(outcomes.len());
         for ((index, request), results) in (0..).zip(&sorted.fresh).zip(outcomes) {
-            let result = CompletedResult::new(block.height(), results);
+            let result = CompletedResult::new(block.height(), Results::new(results));
             leaves.push(completion(request, &result).leaf(block.height(), index));
             let client = clients.get_mut(&request.client).expect("sorted with its entry");
             client.complete(transaction.as_mut(), request, &result)?;

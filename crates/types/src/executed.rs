@@ -9,13 +9,11 @@
 //! show with a path what one request came to, or with a service's proof what the state holds.
 //! Source: paper 002, §IV and §V-A.
 
-use crate::{ClientId, Committee, Height, Kind, Outcome, Purpose, Rejected, Request, Scope, sign};
+use crate::{ClientId, Committee, Height, Kind, Purpose, Rejected, Request, Results, Scope, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::merkle::Path;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Certificate, Digest, hash, hash_parts};
-
-pub use crate::service::digest_of_results;
 
 /// Content that a height's root is the hash of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -127,7 +125,7 @@ pub struct CertifiedReply {
     /// The request, and what it came to.
     pub completion: Completion,
     /// One result per operation.
-    pub results: Vec<Outcome>,
+    pub results: Results,
     /// Path from the request's leaf to [`Header::requests`].
     pub path: Path,
     /// Certificate of the height where it took effect.
@@ -153,7 +151,7 @@ impl CertifiedReply {
     pub fn check_path(&self) -> Result<(), Rejected> {
         let Self { completion, results, path, executed: ExecutionCertificate { header, .. } } =
             self;
-        if digest_of_results(results) != completion.results {
+        if results.digest() != completion.results {
             return Err(Rejected::RuleBroken("a certified reply's results are those it names"));
         }
         let leaf = completion.leaf(header.height, path.index);
@@ -173,7 +171,7 @@ pub struct Completion {
     pub sequence: u64,
     /// [`Request::digest`](crate::Request::digest): everything in it but the signature.
     pub request: Digest,
-    /// Hash of the results, as [`digest_of_results`] computes it.
+    /// [`Results::digest`].
     pub results: Digest,
 }
 

@@ -9,8 +9,7 @@
 //!     ‖ operations ‖ signature[64]
 //! ```
 
-use crate::service::digest_of_results;
-use crate::{ClientId, Height, Kind, NetworkId, Outcome, ReplicaId, Scope, sign};
+use crate::{ClientId, Height, Kind, NetworkId, ReplicaId, Results, Scope, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_crypto::merkle::{Path, Tree};
@@ -80,9 +79,10 @@ impl Request {
         for operation in operations {
             raw.put_slice(operation);
         }
-        let signature = secret.sign(&client_statement(network, hash(&raw)));
+        let digest = hash(&raw);
+        let signature = secret.sign(&client_statement(network, digest));
         raw.put_slice(&signature.0);
-        let (request, rest) = Self::split_from(&raw.freeze())?;
+        let (request, rest) = Self::split(&raw.freeze(), |_| digest)?;
         assert!(rest.is_empty(), "a request's encoding ends where it ends");
         Ok(request)
     }
@@ -93,6 +93,14 @@ impl Request {
     /// # Errors
     /// When the bytes are not a request.
     pub fn split_from(bytes: &Bytes) -> Result<(Self, Bytes), RequestError> {
+        Self::split(bytes, hash)
+    }
+
+    /// As [`Request::split_from`]; `digest_of` everything but the signature.
+    fn split(
+        bytes: &Bytes,
+        digest_of: impl FnOnce(&[u8]) -> Digest,
+    ) -> Result<(Self, Bytes), RequestError> {
         let header = bytes.get(..HEADER_BYTES).ok_or(RequestError::Malformed)?;
         let client = ClientId(IdentityKey(header[..32].try_into().expect("32 bytes")));
         let sequence = u64::from_le_bytes(header[32..40].try_into().expect("8 bytes"));
@@ -118,7 +126,7 @@ impl Request {
         if at != start + size {
             return Err(RequestError::Malformed);
         }
-        let digest = hash(&bytes[..end - SIGNATURE_BYTES]);
+        let digest = digest_of(&bytes[..end - SIGNATURE_BYTES]);
         let request = Self { client, sequence, operations, raw: bytes.slice(..end), digest };
         Ok((request, bytes.slice(end..)))
     }
@@ -207,7 +215,7 @@ pub struct Reply {
     /// The hash of the results in order.
     pub results_digest: Digest,
     /// One result per operation.
-    pub results: Vec<Outcome>,
+    pub results: Results,
     /// Way from this answer to the root of all that were signed with it.
     pub path: Path,
     /// Signature over that root.
@@ -229,27 +237,25 @@ impl Reply {
         replica: ReplicaId,
         answers: Vec<Answer>,
     ) -> Vec<Self> {
-        let digests: Vec<_> =
-            answers.iter().map(|answer| digest_of_results(&answer.results)).collect();
-        let leaf = |(answer, results): (&Answer, &Digest)| {
-            reply_leaf(answer.client, answer.sequence, answer.height, *results)
+        let leaf = |answer: &Answer| {
+            reply_leaf(answer.client, answer.sequence, answer.height, answer.results.digest())
         };
-        let leaves: Vec<_> = answers.iter().zip(&digests).map(leaf).collect();
+        let leaves: Vec<_> = answers.iter().map(leaf).collect();
         let tree = Tree::new(&leaves);
         let signature = secret.sign(&reply_statement(scope, tree.root()));
-        let replies = (0..).zip(answers).zip(digests);
-        let reply = |((index, answer), results_digest): ((u32, Answer), Digest)| {
+        let reply = |(index, answer): (u32, Answer)| {
             let Answer { client, sequence, height, results, index: _ } = answer;
             let path = tree.path(index).expect("it has a leaf for each");
+            let results_digest = results.digest();
             Self { replica, client, sequence, height, results_digest, results, path, signature }
         };
-        replies.map(reply).collect()
+        (0..).zip(answers).map(reply).collect()
     }
 
     /// Returns `true` if the results are those that the digest names.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
-        digest_of_results(&self.results) == self.results_digest
+        self.results.digest() == self.results_digest
     }
 
     /// The bytes that the replica signed; `None` where the path leads to no root.
@@ -270,7 +276,7 @@ pub struct Answer {
     /// Height at which the request took effect first.
     pub height: Height,
     /// One result per operation.
-    pub results: Vec<Outcome>,
+    pub results: Results,
     /// Its place in the tree of the height that was executed now; none for a repeat, which took
     /// effect at an earlier one.
     pub index: Option<u32>,

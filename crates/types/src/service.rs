@@ -8,8 +8,8 @@
 use crate::{ClientId, Height, LacksVersion, Versions};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
+use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Digest, hash};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -43,12 +43,6 @@ impl Outcome {
             Self::Applied(bytes) | Self::Refused(bytes) => bytes,
         }
     }
-}
-
-/// Hash of a request's results in order.
-#[must_use]
-pub fn digest_of_results(results: &[Outcome]) -> Digest {
-    hash(&borsh::to_vec(results).expect("encoding into memory cannot fail"))
 }
 
 /// Place and time of a block's execution; the same on every replica.

@@ -7,13 +7,12 @@ use super::{AHEAD_MAX, Execution, KEPT};
 use crate::testing::{client, committee, config, request};
 use crate::{Message, Settings};
 use quorate_crypto::{Digest, hash, merkle};
-use quorate_types::executed::{
-    CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
-};
+use quorate_types::executed::{CertifiedReply, Completion, ExecutionCertificate};
 use quorate_types::machine::{Block, Executed};
 use quorate_types::request::Answer;
 use quorate_types::{
-    Body, ClientId, Header, Height, Outcome, Payload, Receipt, Recipients, ReplicaId, Request, Time,
+    Body, ClientId, Header, Height, Outcome, Payload, Receipt, Recipients, ReplicaId, Request,
+    Results, Time,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -132,18 +131,18 @@ fn block(height: u64, author: u16) -> Block {
     Block { payload, bodies: vec![body], decided: bytes::Bytes::new() }
 }
 
-fn results() -> Vec<Outcome> {
-    vec![Outcome::Applied(bytes::Bytes::from_static(b"done"))]
+fn one(outcome: Outcome) -> Results {
+    Results::new(vec![outcome])
+}
+
+fn results() -> Results {
+    one(Outcome::Applied(bytes::Bytes::from_static(b"done")))
 }
 
 fn executed(block: &Block, state: u8) -> Executed {
     let (client, height) = (ClientId(client().public()), block.height());
-    let completion = Completion {
-        client,
-        sequence: 7,
-        request: asked().digest(),
-        results: digest_of_results(&results()),
-    };
+    let completion =
+        Completion { client, sequence: 7, request: asked().digest(), results: results().digest() };
     let leaves = vec![completion.leaf(height, 0)];
     let header = Header {
         height,
@@ -174,7 +173,7 @@ fn a_client_gets_one_answer_that_proves_itself() {
         assert_eq!(net.sent, 6, "n − 1 shares to {collector} and as many proofs");
         let receipt = Receipt { request: asked().raw().clone(), reply: reply.clone() };
         assert_eq!(receipt.verify(&committee()).map(|request| request.sequence), Ok(7));
-        assert_eq!(receipt.results(), results());
+        assert_eq!(receipt.results(), &results()[..]);
     }
 }
 
@@ -390,7 +389,7 @@ fn every_part_of_a_receipt_counts() {
         |r| r.reply.completion.sequence += 1,
         |r| r.reply.completion.request = Digest::ZERO,
         |r| r.reply.completion.results = Digest::ZERO,
-        |r| r.reply.results = vec![Outcome::Refused(bytes::Bytes::from_static(b"done"))],
+        |r| r.reply.results = one(Outcome::Refused(bytes::Bytes::from_static(b"done"))),
         |r| r.reply.path.siblings.push(Digest::ZERO),
         |r| r.reply.executed.header.height = Height(2),
         |r| r.reply.executed.header.proposed_at_ms += 1,
@@ -404,8 +403,8 @@ fn every_part_of_a_receipt_counts() {
     }
     // A leaf of the client's own making, which leads nowhere.
     let mut forged = receipt;
-    forged.reply.results = vec![Outcome::Applied(bytes::Bytes::from_static(b"a million"))];
-    forged.reply.completion.results = digest_of_results(&forged.reply.results);
+    forged.reply.results = one(Outcome::Applied(bytes::Bytes::from_static(b"a million")));
+    forged.reply.completion.results = forged.reply.results.digest();
     assert!(forged.verify(&committee()).is_err(), "other results");
 }
 

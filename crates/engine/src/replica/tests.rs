@@ -23,7 +23,7 @@ use quorate_types::machine::{
 };
 use quorate_types::{
     BlockId, Body, BodyRef, ClientId, Effect, Event, Height, Lane, Machine, Payload, Peer,
-    Recipients, ReplicaId, Request, Time, Verified, View,
+    Recipients, ReplicaId, Request, Results, Time, Verified, View,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -255,7 +255,7 @@ pub(super) fn execute_one(replica: &mut Replica) {
         client: ClientId(client().public()),
         sequence: 1,
         height: Height(1),
-        results: vec![],
+        results: Results::new(vec![]),
         index: Some(0),
     };
     let executed = Executed {

@@ -2,7 +2,7 @@ use super::{KEPT_MAX, Replies};
 use crate::testing::client;
 use bytes::Bytes;
 use quorate_types::request::Answer;
-use quorate_types::{ClientId, Height, Outcome};
+use quorate_types::{ClientId, Height, Outcome, Results};
 
 const MIB: usize = 1024 * 1024;
 
@@ -13,7 +13,7 @@ fn answer(sequence: u64, size: usize) -> Answer {
         client: ClientId(client().public()),
         sequence,
         height: Height(1),
-        results: vec![result(10), result(size - 200 - 2 * 32 - 10)],
+        results: Results::new(vec![result(10), result(size - 200 - 2 * 32 - 10)]),
         index: None,
     }
 }

@@ -14,8 +14,8 @@ use quorate_types::executed::ExecutionCertificate;
 use quorate_types::request::Answer;
 use quorate_types::service::Proven;
 use quorate_types::{
-    ClientId, Committee, Header, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time,
-    Verified,
+    ClientId, Committee, Header, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request,
+    Results, Time, Verified,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +83,8 @@ fn reply_in(
     height: u64,
     results: &[u8],
 ) -> Message {
-    let results = results.iter().map(|r| Outcome::Applied(Bytes::copy_from_slice(&[*r]))).collect();
+    let results = results.iter().map(|r| Outcome::Applied(Bytes::copy_from_slice(&[*r])));
+    let results = Results::new(results.collect());
     let client = ClientId(client().public());
     let answer = Answer { client, sequence, height: Height(height), results, index: None };
     let from_id = ReplicaId(u16::from(from));
@@ -92,7 +93,8 @@ fn reply_in(
 
 /// A member's word that a request of one operation was refused when it was executed.
 fn refusal_of(from: u8, sequence: u64, height: u64) -> Message {
-    let (client, results) = (ClientId(client().public()), vec![Outcome::Refused("no".into())]);
+    let (client, results) =
+        (ClientId(client().public()), Results::new(vec![Outcome::Refused("no".into())]));
     let answer = Answer { client, sequence, height: Height(height), results, index: None };
     let (key, scope) = (identity(from), committee().scope());
     Message::Reply(Reply::sign(&key, scope, ReplicaId(u16::from(from)), answer))
@@ -675,8 +677,8 @@ fn after_one_answer_to_a_repeat_the_others_are_asked_for_theirs() {
     assert_eq!(completed(&mut session).len(), 1);
 }
 
-fn one_result() -> Vec<Outcome> {
-    vec![Outcome::Applied(Bytes::from_static(b"done"))]
+fn one_result() -> Results {
+    Results::new(vec![Outcome::Applied(Bytes::from_static(b"done"))])
 }
 
 /// One certified answer completes a request, and is kept for whoever asks later.

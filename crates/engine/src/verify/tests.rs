@@ -20,7 +20,7 @@ use quorate_types::request::Answer;
 use quorate_types::service::{Admission, Operation, Preparation, Proven};
 use quorate_types::{
     AgreedSettings, BlockId, Body, BodyRef, ClientId, Header, Height, Outcome, Peer, Rejected,
-    ReplicaId, Reply, Request, Verified,
+    ReplicaId, Reply, Request, Results, Verified,
 };
 use std::sync::{Arc, Mutex};
 
@@ -37,7 +37,7 @@ fn proposal(bodies: &[Arc<Body>]) -> quorate_consensus::Message {
 }
 
 fn reply() -> Reply {
-    let results = vec![Outcome::Applied(Bytes::from_static(b"done"))];
+    let results = Results::new(vec![Outcome::Applied(Bytes::from_static(b"done"))]);
     let client = ClientId(client().public());
     let answer = Answer { client, sequence: 7, height: Height(3), results, index: None };
     Reply::sign(&identity(0), committee().scope(), ReplicaId(0), answer)
@@ -94,7 +94,8 @@ fn hand_over_share() -> Message {
 }
 
 fn certified_reply() -> CertifiedReply {
-    certified(&request(7, 30), vec![Outcome::Applied(Bytes::from_static(b"done"))])
+    let results = Results::new(vec![Outcome::Applied(Bytes::from_static(b"done"))]);
+    certified(&request(7, 30), results)
 }
 
 fn answered() -> QueryResponse {
@@ -317,11 +318,11 @@ fn what_was_signed_cannot_be_changed() {
     let refused = Rejected::BadSignature("an identity signature");
     assert_eq!(receive(&Message::Reply(forged), MEMBER).unwrap_err(), refused);
     let mut forged = reply();
-    forged.results = vec![];
+    forged.results = Results::new(vec![]);
     let refused = Rejected::RuleBroken("a reply's digest is that of its results");
     assert_eq!(receive(&Message::Reply(forged), MEMBER).unwrap_err(), refused);
     let mut forged = certified_reply();
-    forged.results = vec![];
+    forged.results = Results::new(vec![]);
     let refused = Rejected::RuleBroken("a certified reply's results are those it names");
     let forged = Message::CertifiedReply(Box::new(forged));
     assert_eq!(receive(&forged, MEMBER).unwrap_err(), refused);

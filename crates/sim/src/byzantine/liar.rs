@@ -20,7 +20,7 @@ use quorate_types::executed::executed_statement;
 use quorate_types::request::Answer;
 use quorate_types::{
     BlockId, Header, Height, Manifest, Outcome, Payload, Purpose, Recipients, ReplicaId, Reply,
-    View,
+    Results, View,
 };
 use std::collections::BTreeMap;
 
@@ -260,7 +260,7 @@ impl Liar {
     fn false_reply(&self, verifier: &Verifier, reply: &Reply) -> Reply {
         let Reply { client, sequence, height, .. } = *reply;
         let nowhere = Outcome::Applied(Bytes::copy_from_slice(&u64::MAX.to_le_bytes()));
-        let results = vec![nowhere; reply.results.len()];
+        let results = Results::new(vec![nowhere; reply.results.len()]);
         let committee = verifier.committee();
         let answer = Answer { client, sequence, height, results, index: None };
         Reply::sign(&self.keys.identity, committee.scope(), self.id, answer)

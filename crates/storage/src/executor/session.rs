@@ -3,9 +3,8 @@
 use crate::StorageError;
 use crate::store::Transaction;
 use borsh::{BorshDeserialize, BorshSerialize};
-use quorate_crypto::{Digest, hash};
-use quorate_types::service::Outcome;
-use quorate_types::{ClientId, Height, Request};
+use quorate_crypto::Digest;
+use quorate_types::{ClientId, Height, Request, Results};
 
 /// A client's window of completed sequence numbers.
 ///
@@ -112,13 +111,12 @@ pub(super) struct CompletedResult {
     /// The digest that a reply signs.
     pub(super) digest: Digest,
     /// One for each operation; `None` when they were too large to keep.
-    pub(super) results: Option<Vec<Outcome>>,
+    pub(super) results: Option<Results>,
 }
 
 impl CompletedResult {
-    pub(super) fn new(height: Height, results: Vec<Outcome>) -> Self {
-        let encoded = borsh::to_vec(&results).expect("encoding into memory cannot fail");
-        Self { height, digest: hash(&encoded), results: Some(results) }
+    pub(super) fn new(height: Height, results: Results) -> Self {
+        Self { height, digest: results.digest(), results: Some(results) }
     }
 
     /// Encoding that is kept: without the results, where they are too large.

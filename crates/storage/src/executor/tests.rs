@@ -10,13 +10,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use quorate_crypto::{Digest, IdentitySecret, hash, merkle};
-use quorate_types::executed::{Completion, digest_of_results};
+use quorate_types::executed::Completion;
 use quorate_types::machine::{Block, Executed, ExecutedUpTo};
 use quorate_types::request::Answer;
 use quorate_types::service::{
     BlockContext, KeyRange, Operation, Outcome, Service, State, StateError, Visitor,
 };
-use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
+use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request, Results};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -279,7 +279,7 @@ fn a_request_executes_whole_and_in_order() {
     let mut executor = open(&MemoryStore::new(), &NEVER);
     let asked = request(1, 0, &["a", "b", "a"]);
     let executed = executor.execute(&block(1, std::slice::from_ref(&asked))).expect("works");
-    let results = vec![applied(1), applied(1), applied(2)];
+    let results = Results::new(vec![applied(1), applied(1), applied(2)]);
     let answer =
         Answer { client: asked.client, sequence: 0, height: Height(1), results, index: Some(0) };
     assert_eq!(executed.answers, [answer]);
@@ -303,7 +303,7 @@ fn every_answer_has_its_place_under_the_root() {
             client: answer.client,
             sequence: answer.sequence,
             request: request.digest(),
-            results: digest_of_results(&answer.results),
+            results: answer.results.digest(),
         };
         let path = tree.path(index).expect("a leaf");
         assert!(path.leads(&completion.leaf(Height(1), index), &executed.header.requests));
@@ -331,8 +331,9 @@ fn an_invalid_operation_changes_nothing() {
     let asked = request(1, 0, &["*inadmissible", "!invalid", "valid"]);
     let executed = executor.execute(&block(1, &[asked, named(2, 0)])).expect("works");
     let refused = |reason: &'static str| Outcome::Refused(Bytes::from(reason));
-    assert_eq!(executed.answers[0].results, [refused("no stars"), refused("shouted"), applied(1)]);
-    assert_eq!(executed.answers[1].results, [applied(1)]);
+    let expected = [refused("no stars"), refused("shouted"), applied(1)];
+    assert_eq!(executed.answers[0].results[..], expected);
+    assert_eq!(executed.answers[1].results[..], [applied(1)]);
     assert_eq!(executed.operations, 4, "refused operations took their place in the order");
     let unmoved = open(&MemoryStore::new(), &NEVER).query(|state| Census.root(state));
     let mut only_invalid = open(&MemoryStore::new(), &NEVER);

@@ -1,5 +1,7 @@
 use super::{Answer, Reply, Request, RequestError};
-use crate::{Body, BodyRef, ClientId, EpochId, Height, NetworkId, Outcome, ReplicaId, Scope};
+use crate::{
+    Body, BodyRef, ClientId, EpochId, Height, NetworkId, Outcome, ReplicaId, Results, Scope,
+};
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, hash, hash_parts};
 
@@ -113,7 +115,7 @@ fn answer(sequence: u64, result: &'static [u8]) -> Answer {
         client: ClientId(secret().public()),
         sequence,
         height: Height(3),
-        results: vec![Outcome::Applied(Bytes::from_static(result))],
+        results: Results::new(vec![Outcome::Applied(Bytes::from_static(result))]),
         index: None,
     }
 }
@@ -149,7 +151,8 @@ fn a_reply_answers_one_request() {
             change(&mut changed);
             assert!(!signed(&changed, scope));
         }
-        let refused = Reply { results: vec![Outcome::Refused(Bytes::from_static(b"x"))], ..reply };
+        let refused = Results::new(vec![Outcome::Refused(Bytes::from_static(b"x"))]);
+        let refused = Reply { results: refused, ..reply };
         assert!(!refused.is_consistent(), "refused is not applied");
     }
 }

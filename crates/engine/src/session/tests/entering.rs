@@ -11,7 +11,8 @@ use bytes::Bytes;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_types::request::Answer;
 use quorate_types::{
-    ClientId, Committee, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time, Verified,
+    ClientId, Committee, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Results, Time,
+    Verified,
 };
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ fn deliver(session: &mut Session, by: &Arc<Committee>, from: ReplicaId, message:
 /// The reply of the owner of this identity, as the member that it is.
 fn reply_of(by: &Committee, owner: u8, sequence: u64) -> (ReplicaId, Message) {
     let from = by.find(&identity(owner).public()).expect("a member");
-    let results = vec![Outcome::Applied(Bytes::from_static(&[7]))];
+    let results = Results::new(vec![Outcome::Applied(Bytes::from_static(&[7]))]);
     let client = ClientId(client().public());
     let answer = Answer { client, sequence, height: Height(3), results, index: None };
     (from, Message::Reply(Reply::sign(&identity(owner), by.scope(), from, answer)))

@@ -1,7 +1,7 @@
 use super::{CompletedResult, RequestStatus, Session};
 use bytes::Bytes;
 use proptest::prelude::*;
-use quorate_types::{Height, Outcome};
+use quorate_types::{Height, Outcome, Results};
 use std::collections::BTreeSet;
 
 /// The encoding under the session root, with which a client's entry begins.
@@ -18,7 +18,7 @@ fn golden_bytes() {
 
 #[test]
 fn large_results_leave_their_digest() {
-    let results = |bytes: usize| vec![Outcome::Applied(Bytes::from(vec![7; bytes]))];
+    let results = |bytes: usize| Results::new(vec![Outcome::Applied(Bytes::from(vec![7; bytes]))]);
     let small = CompletedResult::new(Height(3), results(Session::RESULT_BYTES_MAX - 100));
     let large = CompletedResult::new(Height(3), results(Session::RESULT_BYTES_MAX));
     assert_eq!(borsh::from_slice(&small.kept()).ok(), Some(small));
