@@ -374,6 +374,8 @@ pub enum Mutant {
     EvmUnboundedBlock,
     /// EVM: both signatures that can be made of one are taken.
     EvmTwinSignature,
+    /// EVM: what was read of one transaction ahead of execution passes for another's.
+    EvmReadOfAnother,
     /// EVM: a proof is not compared with the state that was certified.
     EvmTrustProof,
     /// Payments: a vote covers the name that a client gave to an output, not the transaction (paper

@@ -46,7 +46,7 @@ pub use transaction::{Recovered, TRANSACTION_BYTES_MAX, TransactionError, addres
 pub use world::{Account, account_key, slot_key};
 
 use crate::map::{Tree, entries};
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::B256;
 use execution::{Candidate, Environment, ExecutedBlock};
 use history::Meta;
 use query::EvmReader;
@@ -102,8 +102,7 @@ impl Evm {
 
     fn candidate(&self, operation: &Operation<'_>) -> Candidate {
         let raw = alloy_primitives::Bytes::from(operation.bytes.clone());
-        let hash = keccak256(&raw);
-        Candidate { hash, read: self.senders.take(hash, &raw), raw }
+        Candidate { read: self.senders.take(&raw), raw }
     }
 
     fn append(

@@ -11,7 +11,7 @@ use super::error::{Failure, invalid, passes, server};
 use crate::{CallError, Completed, Connection};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::map::B256HashMap;
-use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_primitives::{Address, B256, U256};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_ledger::evm::{Account, Genesis, Recovered};
@@ -109,8 +109,8 @@ impl Pool {
 
     /// Takes a transaction; its hash. Computes, and reads the state.
     pub(super) fn take(self: &Arc<Self>, raw: Bytes) -> Result<B256, Failure> {
-        let hash = keccak256(&raw);
         let transaction = Recovered::read(&raw, self.genesis.chain_id).map_err(invalid)?;
+        let hash = transaction.hash();
         let account = self.chain.account(None, transaction.sender)?;
         self.check(&transaction, &account)?;
         let waiting = Waiting::new(raw, transaction);

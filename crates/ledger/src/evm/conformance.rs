@@ -87,7 +87,7 @@ fn attempt(unit: &TestUnit, test: &Test) -> Result<Verdict, &'static str> {
     if matches!(read, Err(TransactionError::TooLong)) {
         return Err(TOO_LONG);
     }
-    let candidate = Candidate { hash: keccak256(&raw), raw, read: read.map(Arc::new) };
+    let candidate = Candidate { raw, read: read.map(Arc::new) };
     let executed = execution::execute_under(context, &state, &Codes::default(), vec![candidate]);
     Ok(judge(test, &mut state, executed.expect("memory can be read")))
 }

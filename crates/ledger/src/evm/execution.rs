@@ -146,9 +146,8 @@ pub(super) struct ExecutedBlock {
     logs: u32,
 }
 
-/// A transaction with its hash and bytes, unless it is none.
+/// A transaction with its bytes, unless it is none.
 pub(super) struct Candidate {
-    pub(super) hash: B256,
     pub(super) raw: Bytes,
     pub(super) read: Result<Arc<Recovered>, super::TransactionError>,
 }
@@ -198,7 +197,7 @@ pub(super) fn execute_under(
         .with_block(context.block)
         .build_mainnet();
     let mut executed = ExecutedBlock::default();
-    for Candidate { hash, raw, read } in candidates {
+    for Candidate { raw, read } in candidates {
         let transaction = match read {
             Ok(transaction) => transaction,
             Err(error) => {
@@ -213,7 +212,7 @@ pub(super) fn execute_under(
             continue;
         }
         match evm.transact_commit(tx) {
-            Ok(result) => executed.include((hash, raw), &transaction, result, base_fee),
+            Ok(result) => executed.include(raw, &transaction, result, base_fee),
             Err(EVMError::Database(ReadError(error))) => return Err(error),
             Err(EVMError::Transaction(invalid)) => executed.refuse(&invalid.to_string()),
             Err(error) => executed.refuse(&error.to_string()),
@@ -235,7 +234,7 @@ impl ExecutedBlock {
 
     fn include(
         &mut self,
-        (hash, raw): (B256, Bytes),
+        raw: Bytes,
         transaction: &Recovered,
         result: ExecutionResult,
         base_fee: u64,
@@ -244,7 +243,7 @@ impl ExecutedBlock {
         self.gas_used += gas_used;
         let (success, created) = (result.is_success(), result.created_address());
         let outcome = TransactionResult {
-            transaction: hash,
+            transaction: transaction.hash(),
             index: u32::try_from(self.included.len()).expect("operations are counted in 32 bits"),
             success,
             gas_used,
@@ -257,7 +256,7 @@ impl ExecutedBlock {
         self.outcomes.push(outcome.outcome());
         self.included.push(StoredTransaction {
             raw,
-            hash,
+            hash: transaction.hash(),
             sender: transaction.sender,
             success,
             gas_used,

@@ -2,7 +2,7 @@ use super::mix::{self, Mix, Shape};
 use super::*;
 use alloy_consensus::{TxEip1559, TxEip2930, TxLegacy};
 use alloy_eips::eip2930::{AccessList, AccessListItem};
-use alloy_primitives::{Address, Bytes as EvmBytes, TxKind, U256};
+use alloy_primitives::{Address, Bytes as EvmBytes, TxKind, U256, keccak256};
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
@@ -363,10 +363,11 @@ fn mutants_are_noticed() {
     assert_noticed(Mutant::EvmUnboundedBlock, a_block_holds_no_more_gas_than_its_limit);
     assert_noticed(Mutant::EvmAnyChain, another_chains_transaction_is_refused);
     assert_noticed(Mutant::EvmAnyNonce, a_transaction_is_executed_once);
+    assert_noticed(Mutant::EvmReadOfAnother, senders_recovered_ahead_are_those_recovered_in_time);
     assert_noticed(Mutant::EvmTrustProof, a_proof_of_another_state_proves_nothing);
 }
 
-/// Senders that were recovered ahead change no outcome.
+/// What was read ahead, in whatever order, changes no outcome.
 #[test]
 fn senders_recovered_ahead_are_those_recovered_in_time() {
     let mut mix = Mix::new(CHAIN, Shape::Mixed, 10, 1);
@@ -375,7 +376,7 @@ fn senders_recovered_ahead_are_those_recovered_in_time() {
     let mut plain = Ledger::new(genesis.clone());
     let service = Evm::new(genesis);
     let preparation = service.preparation().expect("senders");
-    transactions.iter().for_each(|bytes| preparation.prepare(bytes));
+    transactions.iter().rev().for_each(|bytes| preparation.prepare(bytes));
     preparation.prepare(&Bytes::from("no transaction"));
     let (executor, _) =
         Executor::open(Box::new(MemoryStore::new()), Box::new(service), ExecutorConfig::default())

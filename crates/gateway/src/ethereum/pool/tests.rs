@@ -1,6 +1,6 @@
 use super::*;
 use alloy_consensus::TxEip1559;
-use alloy_primitives::TxKind;
+use alloy_primitives::{TxKind, keccak256};
 use quorate_ledger::evm::Signer;
 
 const CHAIN: u64 = 7;
