@@ -383,8 +383,13 @@ fn length(bytes: &Bytes) -> u32 {
     u32::try_from(bytes.len()).expect("bodies are limited to megabytes")
 }
 
+/// Bytes that a frame begins with room for: votes and short replies fit, and are moved to no larger
+/// place while they are encoded.
+const HEAD_BYTES: usize = 256;
+
 fn typed(tag: FrameTag, header: &impl BorshSerialize, raw: &[Bytes]) -> Frame {
-    let mut head = vec![0, 0, 0, 0, tag.number()];
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    head.extend([0, 0, 0, 0, tag.number()]);
     header.serialize(&mut head).expect("encoding into memory cannot fail");
     let total = head.len() - 4 + raw.iter().map(Bytes::len).sum::<usize>();
     head[..4].copy_from_slice(&u32::try_from(total).expect("frames are capped").to_le_bytes());
