@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// Most bytes of a transaction.
 pub const TRANSACTION_BYTES_MAX: usize = 128 * 1024;
 
-/// A transaction with its sender and its hash, all of the same bytes: reading them is the one way to
-/// have it.
+/// A transaction with its sender and its hash, all of the same bytes: reading them is the one way
+/// to have it.
 #[derive(Clone, Debug)]
 pub struct Recovered {
     /// Transaction with its signature.
