@@ -14,7 +14,7 @@ use quorate_node::config::read_committee_file;
 use quorate_node::tls::{Dialer, no_name};
 use quorate_node::transport::Limits;
 use quorate_node::transport::hello::Hello;
-use quorate_node::transport::outbound::dial;
+use quorate_node::transport::outbound::{DialedStream, dial};
 use quorate_node::{ClientPolicy, NodeConfig, TestnetPlan};
 use quorate_types::{
     Body, BodyRef, ClientId, Lane, NetworkId, Peer, Rejected, ReplicaId, View, Voucher,
@@ -25,7 +25,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 const ATTACKER: ReplicaId = ReplicaId(3);
 
@@ -66,20 +65,20 @@ impl Siege {
         expected: ReplicaId,
         network: NetworkId,
         lane: Lane,
-    ) -> io::Result<TlsStream<TcpStream>> {
+    ) -> io::Result<DialedStream> {
         let key = *self.cluster.committee.identity(expected).unwrap();
         let tls = Dialer::new(identity).unwrap().to(key).unwrap();
         let hello = Hello::new((network, self.cluster.committee.epoch()), lane);
         dial(&self.address(), tls, hello, TIMEOUT).await
     }
 
-    async fn channel(&self, identity: &IdentitySecret, lane: Lane) -> TlsStream<TcpStream> {
+    async fn channel(&self, identity: &IdentitySecret, lane: Lane) -> DialedStream {
         let network = self.cluster.committee.network();
         self.open(identity, ReplicaId(0), network, lane).await.unwrap()
     }
 
     /// A channel of the attacker's, as soon as it is no longer barred for what it sent before.
-    async fn channel_once_let_in(&self, lane: Lane) -> TlsStream<TcpStream> {
+    async fn channel_once_let_in(&self, lane: Lane) -> DialedStream {
         let network = self.cluster.committee.network();
         let began = Instant::now();
         loop {
@@ -112,12 +111,12 @@ impl Siege {
     }
 }
 
-async fn send(stream: &mut TlsStream<TcpStream>, frame: &Frame) {
+async fn send(stream: &mut DialedStream, frame: &Frame) {
     try_send(stream, frame).await.unwrap();
 }
 
 /// Fails once the other end has closed the connection.
-async fn try_send(stream: &mut TlsStream<TcpStream>, frame: &Frame) -> io::Result<()> {
+async fn try_send(stream: &mut DialedStream, frame: &Frame) -> io::Result<()> {
     for piece in &frame.0 {
         stream.write_all(piece).await?;
     }

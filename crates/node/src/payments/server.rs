@@ -8,6 +8,7 @@ use crate::transport::Limits;
 use crate::transport::frames::{Cut, FrameReader};
 use crate::transport::hello::{self, ANY_EPOCH, Answer};
 use crate::transport::outbox::{Full, Outbox, drain};
+use crate::transport::socket;
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use parking_lot::RwLock;
@@ -26,12 +27,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Channel to a payer whose key is being proven, or is proven. TLS alone would ask the system for
-/// every four kilobytes.
+/// Channel to a payer whose key is being proven, or is proven.
 type PayerStream = TlsStream<BufReader<AcceptedStream>>;
-
-/// Bytes that are read from a connection at once: orders of a full record of TLS, and more.
-const READ_BYTES: usize = 32 * 1024;
 
 /// Bytes of orders of one payer between its connection and their check.
 const PAYER_BYTES: usize = 5 * 1024 * 1024;
@@ -163,7 +160,7 @@ impl Server {
     }
 
     async fn handshake(&self, tcp: AcceptedStream) -> io::Result<(PayerStream, IdentityKey)> {
-        let mut stream = self.tls.accept(BufReader::with_capacity(READ_BYTES, tcp)).await?;
+        let mut stream = self.tls.accept(socket::buffered(tcp)).await?;
         let connection = stream.get_ref().1;
         let key = tls::proven_key(connection)
             .filter(|_| tls::speaks_quorate(connection))

@@ -6,7 +6,7 @@
 
 use super::contacts::Contacts;
 use super::hello::{self, Ask, Hello};
-use super::opening::open;
+use super::opening::{DialedStream, open};
 use crate::tls;
 use quorate_types::ReplicaId;
 use rustls::ClientConfig;
@@ -14,7 +14,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -30,7 +29,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const PAUSE_MAX_HEARD: Duration = Duration::from_secs(5);
 
 /// Connection to a member over another one.
-pub type RelayedStream = TlsStream<TlsStream<TcpStream>>;
+pub type RelayedStream = TlsStream<DialedStream>;
 
 /// The member over which a link goes, if it does.
 #[derive(Debug, Default)]

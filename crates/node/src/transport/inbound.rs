@@ -5,6 +5,7 @@ use super::hello::{self, Answer, Asked, Ended};
 use super::outbound::DIRECT_EVERY;
 use super::outbox::{Outbox, drain};
 use super::relay::{self, RELAYED_MAX, Relayed};
+use super::socket;
 use super::{Limits, MEMBER_LANES, Network, learners_max};
 use crate::clients::ClientDoor;
 use crate::connections::{AcceptedStream, Acceptor, ConnectionHandle};
@@ -34,12 +35,8 @@ use tokio_rustls::server::TlsStream;
 /// Reason for refusing what exceeds a client's rate.
 const OVER_RATE: &str = "this client sends more than its rate at this validator: send slower";
 
-/// Channel to a peer whose key is being proven, or is proven. TLS alone would ask the system for
-/// every four kilobytes, some thirty times for a body of 128 KiB.
+/// Channel to a peer whose key is being proven, or is proven.
 type PeerStream = TlsStream<BufReader<AcceptedStream>>;
-
-/// Bytes that are read from a connection at once: a full record of TLS, and more.
-const READ_BYTES: usize = 32 * 1024;
 
 /// A connection that is let in.
 struct Newcomer {
@@ -177,7 +174,7 @@ impl Listener {
     async fn handshake(&self, mut tcp: AcceptedStream) -> io::Result<Newcomer> {
         let work = async {
             let is_relayed = relay::take_mark(&mut tcp).await?;
-            let mut stream = self.tls.accept(BufReader::with_capacity(READ_BYTES, tcp)).await?;
+            let mut stream = self.tls.accept(socket::buffered(tcp)).await?;
             let peer = self.identify(&stream)?;
             let committee = &self.peers.committee;
             let at = (committee.network(), committee.epoch());

@@ -5,6 +5,7 @@ use super::detour::{Detour, DetourTurns, Detours, Over, RelayedStream};
 use super::emulated::{self, DelayedReader, Ways};
 use super::frames::IngressContext;
 use super::hello::{Answer, Ended, Hello, TurnedAway};
+pub use super::opening::DialedStream;
 use super::opening::open;
 use super::outbox::{Outbox, drain_parked};
 use super::{LEARNER_LANE, Network};
@@ -23,10 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_rustls::client::TlsStream;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
@@ -53,7 +52,7 @@ pub async fn dial(
     tls: Arc<ClientConfig>,
     hello: Hello,
     handshake_max: Duration,
-) -> io::Result<TlsStream<TcpStream>> {
+) -> io::Result<DialedStream> {
     open(address, tls, &hello.encode(), handshake_max).await
 }
 
@@ -171,7 +170,7 @@ impl Outage {
 
 /// A connection that is open, by one way or the other.
 enum Opened {
-    Directly(Box<TlsStream<TcpStream>>),
+    Directly(Box<DialedStream>),
     Over(ReplicaId, Box<RelayedStream>),
 }
 
@@ -236,11 +235,7 @@ impl Link {
     }
 
     /// The direct way, if it is open.
-    fn reached(
-        &self,
-        result: io::Result<TlsStream<TcpStream>>,
-        is_reported: &mut bool,
-    ) -> Option<Opened> {
+    fn reached(&self, result: io::Result<DialedStream>, is_reported: &mut bool) -> Option<Opened> {
         self.note_refusal(result.as_ref().err().and_then(TurnedAway::of).as_ref());
         match result {
             Ok(stream) => Some(Opened::Directly(Box::new(stream))),
@@ -251,14 +246,14 @@ impl Link {
         }
     }
 
-    async fn dial_directly(&self) -> io::Result<TlsStream<TcpStream>> {
+    async fn dial_directly(&self) -> io::Result<DialedStream> {
         if self.cuts.concern(self.peer) {
             return Err(cut());
         }
         dial(&self.address, Arc::clone(&self.tls), self.hello, self.timeouts.0).await
     }
 
-    async fn serve_directly(&self, stream: TlsStream<TcpStream>) -> io::Error {
+    async fn serve_directly(&self, stream: DialedStream) -> io::Error {
         let error = tokio::select! {
             error = self.serve(stream) => error,
             () = self.cuts.until_cut(self.peer) => cut(),
@@ -269,11 +264,7 @@ impl Link {
 
     /// Sends over another member until that ends; or until the direct way is open again, which it
     /// returns.
-    async fn serve_over(
-        &self,
-        relay: ReplicaId,
-        stream: RelayedStream,
-    ) -> Option<TlsStream<TcpStream>> {
+    async fn serve_over(&self, relay: ReplicaId, stream: RelayedStream) -> Option<DialedStream> {
         let (member, lane) = (self.peer, lane_name(self.hello.lane));
         if self.reports_loss() {
             tracing::warn!(%member, %relay, "connection goes over another member");
@@ -312,7 +303,7 @@ impl Link {
     }
 
     /// Waits until the direct way is open again.
-    async fn regain(&self) -> TlsStream<TcpStream> {
+    async fn regain(&self) -> DialedStream {
         loop {
             sleep(DIRECT_EVERY).await;
             if let Ok(stream) = self.dial_directly().await {

@@ -1,8 +1,9 @@
-//! Socket options that every connection has.
+//! What every connection has: socket options, and reads of a size.
 
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::time::Duration;
+use tokio::io::{AsyncRead, BufReader};
 use tokio::net::TcpStream;
 
 /// An idle connection is probed after this long, and closed when three probes find nobody.
@@ -15,6 +16,15 @@ const PROBES: u32 = 3;
 /// for minutes.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
+
+/// Bytes that are read from a connection at once: a full record of TLS, and more. TLS alone would
+/// ask the system for every four kilobytes, some thirty times for a body of 128 KiB.
+const READ_BYTES: usize = 32 * 1024;
+
+/// The stream below TLS, read in large parts.
+pub(crate) fn buffered<S: AsyncRead>(stream: S) -> BufReader<S> {
+    BufReader::with_capacity(READ_BYTES, stream)
+}
 
 /// Small frames leave at once, and a host that vanished is noticed.
 pub(crate) fn prepare(tcp: &TcpStream) -> io::Result<()> {

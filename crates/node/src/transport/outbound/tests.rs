@@ -5,7 +5,7 @@ use super::*;
 use crate::tls;
 use quorate_crypto::IdentitySecret;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server;
