@@ -171,7 +171,7 @@ pub struct Completion {
     pub sequence: u64,
     /// [`Request::digest`](crate::Request::digest): everything in it but the signature.
     pub request: Digest,
-    /// [`Results::digest`].
+    /// Hash of what it came to: [`Results::digest`].
     pub results: Digest,
 }
 

@@ -22,7 +22,7 @@ struct Hashed {
 }
 
 impl Results {
-    /// Hashes these results.
+    /// Results of a request as they were executed, hashed here.
     #[must_use]
     pub fn new(outcomes: Vec<Outcome>) -> Self {
         let encoded = borsh::to_vec(&outcomes).expect("encoding into memory cannot fail");
