@@ -196,27 +196,39 @@ fn a_damaged_state_is_made_again() {
     net.processes.stop();
     let config = net.configs[0].clone();
     let state = data(&config).join("state");
-    let whole = fs::read(&state).expect("a file");
+    let files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(&state)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| (path.clone(), fs::read(path).expect("a file")))
+        .collect();
+    let restore = || {
+        let _ = fs::remove_dir_all(&state);
+        fs::create_dir(&state).expect("made");
+        files.iter().for_each(|(path, whole)| fs::write(path, whole).expect("written"));
+    };
 
-    let pages: Vec<usize> = (0..whole.len())
-        .step_by(4_096)
-        .filter(|page| whole[*page..].iter().take(4_096).any(|byte| *byte != 0))
+    let pages: Vec<(&(PathBuf, Vec<u8>), usize)> = files
+        .iter()
+        .flat_map(|file| (0..file.1.len()).step_by(4_096).map(move |page| (file, page)))
+        .filter(|((_, whole), page)| whole[*page..].iter().take(4_096).any(|byte| *byte != 0))
         .collect();
     let mut refused = 0;
-    for (turn, page) in pages.iter().step_by(pages.len().div_ceil(32)).enumerate() {
+    let some = pages.iter().step_by(pages.len().div_ceil(32)).enumerate();
+    for (turn, ((path, whole), page)) in some {
         let mut damaged = whole.clone();
         damaged[page + [0, 3, 9, 64][turn % 4]] ^= 0xff;
-        fs::write(&state, &damaged).expect("written");
+        restore();
+        fs::write(path, &damaged).expect("written");
         let mut process = Process::start(&["run"], &config);
         let Some(exit) = process.outcome() else { continue };
         let said = process.log();
-        assert_eq!(exit.code(), Some(1), "page {page}: {said}");
+        assert_eq!(exit.code(), Some(1), "page {page} of {}: {said}", path.display());
         assert!(said.contains("set aside") && !said.contains("panicked"), "{said}");
         assert!(!state.exists(), "{said}");
         refused += 1;
     }
     assert!(refused > 0, "no damage was noticed");
-    fs::write(&state, &whole).expect("written");
+    restore();
 
     (0..4).for_each(|index| net.processes.start_one(index).expect("started"));
     net.wait_connected();

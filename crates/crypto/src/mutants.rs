@@ -318,6 +318,18 @@ pub enum Mutant {
     SplitCommit,
     /// Storage: a height is called durable while its checkpoint is on its way.
     DurableEarly,
+    /// Storage, state: a batch is committed before all of its files are synced.
+    CommitBeforeFiles,
+    /// Storage, state: frames count whose batch was never committed.
+    TakeUncommitted,
+    /// Storage, state: a clean segment is removed before what lived in it is durable elsewhere.
+    RemoveBeforeDurable,
+    /// Storage, state: segments that a batch gave up are read again if their files are there.
+    ReadGivenUp,
+    /// Storage, state: the file of an earlier version is removed before a log has all of it.
+    RemoveFormerEarly,
+    /// Storage, state: a value is believed without its checksum.
+    TrustValues,
     /// Storage: segments are pruned before the log durably says so.
     PruneBeforeCommit,
     /// Storage: a segment is pruned with the latest record of a kind in it.

@@ -52,7 +52,7 @@ fn main() -> Fallible<()> {
             let path = Path::new(directory).join(name);
             let store = DiskStore::open(&path, &Owner::nobody())?;
             let result = run(Box::new(store), VIEWS, load);
-            std::fs::remove_file(&path)?;
+            std::fs::remove_dir_all(&path)?;
             result
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! cargo run --release -p quorate-ledger --example state_tree -- \
-//!     [most keys [directory [bytes of a value [MiB of pages]]]]
+//!     [most keys [directory [bytes of a value]]]
 //! ```
 //!
-//! Keys of 32 bytes; values of 100 and 128 MiB of the store's pages in memory unless told
-//! otherwise; updates of random present keys, 1,000 a block. `direct` is the service on a
+//! Keys of 32 bytes; values of 100 unless told otherwise; updates of random present keys, 1,000 a
+//! block. `direct` is the service on a
 //! transaction of a memory store; `memory` and `disk` are whole blocks through the executor,
 //! sessions and commits included. Runs up to a million keys unless told otherwise; the disk is left
 //! out above a million. Snapshots are of the same state after so many updates anywhere, or of keys
@@ -19,7 +19,7 @@ use quorate_crypto::{Digest, IdentitySecret, hash};
 use quorate_ledger::Kv;
 use quorate_ledger::kv::{Operation, Query, Scan, Step, verify_answer};
 use quorate_storage::{
-    DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, RealDisk, Room, Snapshots, Store,
+    DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, RealDisk, Snapshots, Store,
 };
 use quorate_types::machine::Block;
 use quorate_types::service::{self, BlockContext, Proven, Service};
@@ -44,16 +44,13 @@ fn main() -> Fallible<()> {
     let most = arguments.next().map_or(Ok(1_000_000), |most| most.parse())?;
     let base = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let value_bytes = arguments.next().map_or(Ok(100), |bytes| bytes.parse())?;
-    let default = || Ok(DiskStore::CACHE_BYTES);
-    let cache_bytes =
-        arguments.next().map_or_else(default, |mib| mib.parse().map(|mib: u64| mib << 20))?;
     for keys in [10_000, 100_000, 1_000_000, 10_000_000].into_iter().filter(|keys| *keys <= most) {
         println!("{keys} keys");
         let load = Load { keys, value_bytes };
         direct(load)?;
         through_executor("memory", Box::new(MemoryStore::new()), load)?;
         if keys <= DISK_KEYS_MAX {
-            on_disk(&base, load, cache_bytes)?;
+            on_disk(&base, load)?;
             in_folder(&base, load)?;
         }
     }
@@ -119,12 +116,12 @@ fn prove(
     Ok(())
 }
 
-fn on_disk(base: &Path, load: Load, cache_bytes: u64) -> Fallible<()> {
+fn on_disk(base: &Path, load: Load) -> Fallible<()> {
     let path = base.join(format!("quorate-state-tree-{}", std::process::id()));
-    let open = || DiskStore::open_within(&path, &Owner::nobody(), Room::unwatched(), cache_bytes);
+    let open = || DiskStore::open(&path, &Owner::nobody());
     let result = through_executor("disk", Box::new(open()?), load)
         .and_then(|()| open_from_disk(Box::new(open()?)));
-    std::fs::remove_file(&path)?;
+    std::fs::remove_dir_all(&path)?;
     result
 }
 

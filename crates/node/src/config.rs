@@ -10,7 +10,7 @@ use crate::ClientPolicy;
 use crate::http_tls::HttpTlsFiles;
 use quorate_crypto::{IdentityKey, KeyCache};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol, UnknownSetting};
-use quorate_storage::{DiskStore, Durability, ExecutorConfig, LogConfig, RoomConfig};
+use quorate_storage::{Durability, ExecutorConfig, LogConfig, RoomConfig};
 use quorate_types::{AgreedSettings, Body, ClientId, Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
@@ -102,8 +102,7 @@ pub struct NodeConfig {
     /// Beyond it, heights that are executed durably and covered by a snapshot are deleted.
     #[serde(default = "default_retention")]
     pub retention_bytes: u64,
-    /// Bytes of memory for what was read of the state, at least 1 MiB: half for pages of its file,
-    /// half for hashes of the leaves of its tree.
+    /// Bytes of memory for hashes of the leaves of the state's tree, at least 1 MiB.
     #[serde(default = "default_state_cache")]
     pub state_cache_bytes: u64,
     /// Bytes of a file that is written ahead and deleted when the disk is full, so that what was
@@ -196,7 +195,7 @@ fn default_retention() -> u64 {
 }
 
 fn default_state_cache() -> u64 {
-    2 * DiskStore::CACHE_BYTES
+    128 << 20
 }
 
 fn default_service() -> String {

@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let blocks: Vec<Block> = (1..=HEIGHTS).map(block).collect();
     run("memory", Box::new(MemoryStore::new()), &blocks)?;
     run("disk", Box::new(DiskStore::open(&path, &Owner::nobody())?), &blocks)?;
-    std::fs::remove_file(&path)?;
+    std::fs::remove_dir_all(&path)?;
     Ok(())
 }
 

@@ -27,7 +27,7 @@ use std::time::Duration;
 const RESERVE: &str = "reserve";
 
 /// Folders that may lie on file systems of their own.
-const FOLDERS: [&str; 4] = ["", "log", "bodies", "snapshots"];
+const FOLDERS: [&str; 5] = ["", "log", "bodies", "snapshots", "state"];
 
 /// Pause before the second attempt of a write; doubles with each.
 const PAUSE_MIN: Duration = Duration::from_millis(100);

@@ -1,10 +1,10 @@
 //! Store of executed state: ordered keys and values, changed in transactions.
 
-mod backend;
 mod checkpoint;
 mod disk;
 mod memory;
 mod overlay;
+mod value_log;
 
 pub use checkpoint::Checkpoint;
 pub use disk::DiskStore;

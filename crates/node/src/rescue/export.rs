@@ -140,6 +140,6 @@ impl Search {
 /// Height of the state beside the snapshots.
 fn executed_height(data_dir: &Path, owner: &Owner) -> Option<Height> {
     let path = data_dir.join("state");
-    let store = path.is_file().then(|| DiskStore::open(&path, owner).ok()).flatten()?;
+    let store = DiskStore::is_at(&path).then(|| DiskStore::open(&path, owner).ok()).flatten()?;
     Executor::height_in(&store).ok().flatten()
 }

@@ -68,9 +68,8 @@ impl Stores {
         let snapshots = RealDisk::open(&config.data_dir.join("snapshots"))?;
         let snapshots = Snapshots::open(Box::new(snapshots), owner)?;
         let state = config.data_dir.join("state");
-        let cache_bytes = config.state_cache_bytes / 2;
-        let store = DiskStore::open_within(&state, owner, room.clone(), cache_bytes)?;
-        service.limit_cache(cache_bytes);
+        let store = DiskStore::open_within(&state, owner, room.clone())?;
+        service.limit_cache(config.state_cache_bytes);
         let (executor, executed) =
             Executor::open(Box::new(store), service, config.executor_config())?;
         let mut safeguards = Safeguards::default();
@@ -137,13 +136,25 @@ fn tell_of(findings: &Findings, config: &NodeConfig) {
 pub(super) fn set_state_aside(data_dir: &Path, error: NodeError) -> NodeError {
     let (state, aside) = (data_dir.join("state"), data_dir.join("state.damaged"));
     match error {
-        NodeError::Storage(source)
-            if source.is_damaged_state() && std::fs::rename(&state, &aside).is_ok() =>
-        {
+        NodeError::Storage(source) if source.is_damaged_state() && set_aside(&state, &aside) => {
             NodeError::StateSetAside { source, aside }
         }
         error => error,
     }
+}
+
+/// Renames a store, in the place of one that was set aside before: a folder, or an earlier
+/// version's file. Returns `false` where it stays.
+fn set_aside(state: &Path, aside: &Path) -> bool {
+    if state.exists() {
+        let removed = std::fs::remove_dir_all(aside).or_else(|_| std::fs::remove_file(aside));
+        if let Err(error) = removed
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return false;
+        }
+    }
+    std::fs::rename(state, aside).is_ok()
 }
 
 /// ★ Notes beside the key that it must not sign in this network again, and in the data folder why;

@@ -186,10 +186,10 @@ const NODE: &[Field] = &[
         "state_cache_bytes",
         "bytes",
         (1 << 20, NO_BOUND),
-        "Most memory for what was read of the state, so that it is not read again: half for pages of \
-         its file, half for hashes of its tree's leaves, 52 bytes a key. It is taken as it is used: a \
-         small state takes little, whatever this says. Validators on one machine share its memory, \
-         and the kernel keeps pages too.",
+        "Most memory for hashes of the leaves of the state's tree, 52 bytes a key, so that they are \
+         not made again. It is taken as it is used: a small state takes little, whatever this says. \
+         Beside it the state's store takes 15 bytes a key and the keys themselves, and the kernel \
+         keeps what was read of its files.",
     ),
     field(
         "disk_reserve_bytes",

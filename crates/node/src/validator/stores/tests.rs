@@ -59,7 +59,7 @@ impl Service for Granted {
 }
 
 #[test]
-fn a_service_is_granted_half_of_the_memory_for_the_state() {
+fn a_service_is_granted_the_memory_for_the_state() {
     let place = tempfile::tempdir().expect("a folder");
     let at = |name: &str| place.path().join(name);
     let mut config = NodeConfig::new(at("committee.toml"), at("key.toml"), at("data"));
@@ -67,5 +67,5 @@ fn a_service_is_granted_half_of_the_memory_for_the_state() {
     let granted = Arc::new(AtomicU64::new(0));
     let service = Box::new(Granted(Arc::clone(&granted)));
     drop(Stores::open(&config, service, &Owner::nobody()).expect("opened"));
-    assert_eq!(granted.load(Ordering::Relaxed), 5 << 20);
+    assert_eq!(granted.load(Ordering::Relaxed), 10 << 20);
 }
