@@ -51,7 +51,7 @@ pub struct RealDisk {
 enum Fill {
     /// Zeroes are written and synced: a later sync of what takes their place is cheap.
     Zeroes,
-    /// Its length is set: nothing is written, and no later sync is expected.
+    /// Its length is set: nothing is written, or synced.
     Hole,
 }
 
@@ -98,9 +98,9 @@ impl RealDisk {
         })
     }
 
-    /// The same directory for a log that never syncs ([`crate::Durability::Os`]): new files get
-    /// their length and no content, since zeroes ahead of the data would only double what is
-    /// written.
+    /// The same directory for a log that never syncs ([`crate::Durability::Os`]), or seldom: new
+    /// files get their length and no content, since zeroes ahead of the data would only double what
+    /// is written. Whoever needs the length durable syncs the file.
     #[must_use]
     pub fn without_zeroing(mut self) -> Self {
         self.fill = Fill::Hole;

@@ -10,7 +10,7 @@
 //!
 //! frame:     0  magic "QVF1"                   24  commits u8, three zeroes
 //!            4  bytes of entries u32           28  crc of the frame before in this batch u32
-//!            8  batch u64                      32  CRC-32C of the entries u32
+//!            8  batch u64                      32  CRC-32C of the entries, from that one on, u32
 //!           16  number in the batch u32        36  CRC-32C, from the salt on, of the 36 before it
 //!           20  first segment u32              40  entry ─ entry ─ …
 //!
@@ -41,8 +41,9 @@
 //! The last batch with its end says which segments there have to be. Keys of all but the last of
 //! them come from files of their own ([`keys`]), those of the last from its frames. ★ Bytes that
 //! were durable and are not what they were are told: as damage, at opening or when they are read.
-//! Of the last batch alone that cannot be known, for so looks one that a power cut tore:
-//! the store is then what the batch before left.
+//! Of the end alone that cannot be known: a last batch that is changed looks like one that a power
+//! cut tore, and a newest segment of zeroes like one that was never written. The store is then what
+//! the batch before left.
 
 mod batch;
 mod format;
@@ -78,7 +79,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub(super) const DEFAULT: Self =
-        Self { segment_min: 1 << 20, segment_max: 128 << 20, frame: 256 << 10 };
+        Self { segment_min: 1 << 20, segment_max: 512 << 20, frame: 256 << 10 };
 }
 
 /// Keys and values in a folder of its own.

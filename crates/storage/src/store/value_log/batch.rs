@@ -9,7 +9,7 @@ use super::ring::Writer;
 use super::segment::Segment;
 use crate::StorageError;
 use crate::store::Entries;
-use crc32c::crc32c;
+use crc32c::crc32c_append;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::StateError;
 
@@ -18,6 +18,9 @@ const SEGMENT_PART: u64 = 16;
 
 /// Bytes that a batch cleans beyond its share.
 const CLEAN_BYTES: u64 = 256 << 10;
+
+/// Bytes that it reads for that beyond its share: where much was removed there is little to copy.
+const CLEAN_READ_BYTES: u64 = 8 << 20;
 
 /// A batch that is being written. Dropped without its commit, it is none.
 pub(super) struct Batch<'a> {
@@ -110,7 +113,7 @@ impl<'a> Batch<'a> {
     fn write_frame(&mut self, commits: bool, first: u32) -> Result<(), StateError> {
         let end = &mut self.writer.end;
         let (batch, part, before) = end.link.next();
-        let link = Link { batch, part, commits, crc: crc32c(&self.entries) };
+        let link = Link { batch, part, commits, crc: crc32c_append(before, &self.entries) };
         let length = u32::try_from(self.entries.len()).expect("within its segment");
         let frame = Frame { link, before, length, first };
         let segment = self.writer.segments.last().expect("one is written to");
@@ -161,7 +164,8 @@ impl<'a> Batch<'a> {
     /// Copies what lives of the oldest segment, once there is more in the log than there may be: as
     /// much as its share is. Returns the number of clean segments, and what was moved.
     pub(super) fn clean(&mut self, index: &Index) -> Result<(usize, Moved), StateError> {
-        let (copied_max, read_max) = (2 * self.bytes + CLEAN_BYTES, 4 * self.bytes + CLEAN_BYTES);
+        let copied_max = 2 * self.bytes + CLEAN_BYTES;
+        let read_max = 4 * self.bytes + CLEAN_READ_BYTES;
         let (mut cleaned, mut moved, mut frame) = (0, Moved::new(), Vec::new());
         let (copied, mut read) = (self.bytes, 0);
         while self.bytes - copied < copied_max

@@ -37,7 +37,7 @@ pub(super) struct Link {
     pub(super) part: u32,
     /// True if the batch ends with it.
     pub(super) commits: bool,
-    /// Checksum of its entries.
+    /// Checksum of the entries of all frames of the batch so far.
     pub(super) crc: u32,
 }
 
@@ -110,7 +110,7 @@ impl SegmentHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) link: Link,
-    /// Checksum of the entries of the frame before it in the same batch.
+    /// Checksum of all frames before it in the same batch.
     pub(super) before: u32,
     /// Bytes of its entries.
     pub(super) length: u32,

@@ -47,6 +47,7 @@ impl Writer {
         if (segments.len() as u32) < commit.last - first.min(commit.first) + 1 {
             return Err(damaged("a segment is missing").into());
         }
+        make_durable(&mut *disk, &segments[&commit.last])?;
         remove_others(&mut *disk, &segments)?;
         let (mut keys, mut without_keys) = (Vec::new(), Vec::new());
         let ends = segments.values().skip(1).map(|next| next.head.before);
@@ -119,14 +120,26 @@ fn last_commit(segments: &Segments) -> Result<Commit, StateError> {
     Err(damaged("no segment says what is in the store"))
 }
 
+/// ★ Syncs what a process that died had written and not synced: the batch that ends in this segment
+/// can be read now, would be lost with the next power cut, and is about to be relied on.
+fn make_durable(disk: &mut dyn Disk, last: &Segment) -> Result<(), StorageError> {
+    if mutants::active(Mutant::TrustPageCache) {
+        return Ok(());
+    }
+    last.sync()?;
+    let synced = disk.sync_directory();
+    synced.map_err(|error| StorageError::io("sync", disk.locate(""), &error))
+}
+
 /// Removes what is none of the store's: segments that it gave up, and those of a batch that was cut
-/// short, which must not be found again behind what comes next.
+/// short, which must not be found again behind what comes next. The newest go first: whatever is
+/// left of them when this is cut short too has no gap.
 fn remove_others(disk: &mut dyn Disk, segments: &Segments) -> Result<(), StorageError> {
     let names = disk.list();
     let names = names.map_err(|error| StorageError::io("list", disk.locate(""), &error))?;
     let last = *segments.keys().next_back().expect("the last");
     let is_ours = |number: u32| segments.contains_key(&number);
-    let others = names.into_iter().filter(|name| {
+    let others = names.into_iter().rev().filter(|name| {
         Segment::number(name).is_some_and(|number| !is_ours(number))
             || Keys::number(name).is_some_and(|number| !is_ours(number) || number == last)
     });

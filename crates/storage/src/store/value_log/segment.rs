@@ -4,7 +4,7 @@ use super::format::{FRAME_HEAD, Frame, Link, START, SegmentHead, frame_bytes, he
 use super::{damaged, refused};
 use crate::disk::{Disk, DiskFile};
 use crate::{Owner, StorageError};
-use crc32c::crc32c;
+use crc32c::crc32c_append;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::StateError;
 use std::hash::{BuildHasher, RandomState};
@@ -159,7 +159,7 @@ impl Frames {
         let offset = self.at + FRAME_HEAD as u32;
         entries.resize(frame.length as usize, 0);
         self.segment.read(offset, entries)?;
-        if crc32c(entries) != frame.link.crc {
+        if crc32c_append(frame.before, entries) != frame.link.crc {
             return Ok(None);
         }
         self.at += u32::try_from(frame.size()).expect("within its segment");

@@ -94,9 +94,9 @@ impl Writer {
         self.keep_keys()
     }
 
-    /// Takes back what was written since this was the end.
+    /// Takes back what was written since this was the end, the newest first.
     fn undo(&mut self, end: End, segments: usize) -> Result<(), StateError> {
-        for segment in self.segments.drain(segments..) {
+        for segment in self.segments.drain(segments..).rev() {
             let removed = self.disk.remove(&Segment::name(segment.head.number));
             removed.map_err(|error| refused(&error))?;
         }
@@ -108,7 +108,7 @@ impl Writer {
     }
 
     /// ★ Removes the files of so many segments, oldest first, none of which has anything that the
-    /// store has not got elsewhere, durably.
+    /// store has not got elsewhere, durably. One that a power cut brings back is not read.
     pub(super) fn give_up(&mut self, count: usize) -> Result<(), StateError> {
         if count == 0 {
             return Ok(());

@@ -1,10 +1,10 @@
 //! The power fails.
 
 use super::{Map, SMALL, changed, content, open, some_changes};
-use crate::Owner;
 use crate::disk::{Disk, DiskFile, MemoryDisk, UnsyncedWrite};
 use crate::store::Changes;
-use crate::store::value_log::{Sizes, ValueLog};
+use crate::store::value_log::{Sizes, Snapshot, ValueLog};
+use crate::{Owner, StorageError};
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use std::io;
@@ -114,12 +114,19 @@ impl DiskFile for WatchedFile {
 }
 
 /// The moments of a log's life, and its content after each batch. Batches span segments, old ones
-/// are cleaned and removed, and once everything is replaced.
+/// are cleaned and removed, and once everything is replaced, after a try that came to nothing.
 fn live(disk: MemoryDisk, maps: &mut Vec<Map>, batches: std::ops::Range<u32>) -> Vec<Moment> {
     let watched = Watched::new(disk);
     let log = open(watched.clone()).expect("opened");
     for number in batches {
         let mut map = maps.last().expect("the one before").clone();
+        if number == 15 {
+            let failed = |number: u32| match number {
+                200 => Err(StorageError::StateDamaged { entry: "one" }),
+                _ => Ok((number.to_be_bytes().to_vec(), vec![1; 300])),
+            };
+            log.replace(&mut (0..=200).map(failed)).expect_err("one entry is none");
+        }
         if number == 16 {
             let entry = |number: u32| (number.to_be_bytes().to_vec(), vec![number as u8; 90]);
             map = (60..140).map(entry).collect();
@@ -197,7 +204,7 @@ fn a_power_cut_leaves_a_batch() {
 }
 
 /// ★ What a batch that was cut short left behind is not taken for a part of those that come after
-/// it, when they are cut short too.
+/// it, when they are cut short too, or while it is removed.
 #[test]
 fn a_second_power_cut_leaves_a_batch() {
     let mut maps = vec![Map::new()];
@@ -205,7 +212,7 @@ fn a_second_power_cut_leaves_a_batch() {
     for moment in moments.iter().step_by(7) {
         for (survivors, again) in SURVIVORS.into_iter().zip(SURVIVORS.into_iter().rev()) {
             let left = cut(&moment.disk, survivors, true);
-            let found = content(&open(left.clone()).expect("opened").snapshot()).expect("read");
+            let found = content(&open(left.fork()).expect("opened").snapshot()).expect("read");
             let mut maps = vec![found];
             for (at, second) in live(left, &mut maps, 50..51).iter().enumerate() {
                 let left = cut(&second.disk, again, at % 2 == 0);
@@ -216,38 +223,73 @@ fn a_second_power_cut_leaves_a_batch() {
     }
 }
 
-/// Changes of twelve keys, with values of one length: batches of them have frames of one length.
-fn twelve(value: u8) -> Changes {
-    let put = |key: u8| ([key][..].into(), Some([value; 100][..].into()));
+/// ★ What is read after a process died, whatever it had not synced, is read after a power cut too.
+#[test]
+fn what_was_recovered_survives_the_next_power_cut() {
+    let mut maps = vec![Map::new()];
+    for (at, moment) in live(MemoryDisk::new(), &mut maps, 0..24).iter().enumerate() {
+        let left = moment.disk.fork();
+        let found = content(&open(left.clone()).expect("opened").snapshot()).expect("read");
+        let left = cut(&left, SURVIVORS[0], false);
+        let again = content(&open(left).expect("opened").snapshot()).expect("read");
+        assert_eq!(again, found, "moment {at}");
+    }
+}
+
+#[test]
+fn a_batch_that_is_only_in_memory_is_noticed() {
+    assert_noticed(Mutant::TrustPageCache, what_was_recovered_survives_the_next_power_cut);
+}
+
+/// Changes of twelve keys, four in a frame, with values of one length: batches of them have frames
+/// of one length.
+fn twelve(values: [u8; 3]) -> Changes {
+    let put = |key: u8| ([key][..].into(), Some([values[usize::from(key) / 4]; 100][..].into()));
     (0..12).map(put).collect()
+}
+
+/// A log of twelve keys, each with a value of ones, after two batches that a power cut tore: the
+/// values of their frames, and of the nine parts in which they were written those that it left.
+fn torn_twice(batches: [([u8; 3], Survivors); 2]) -> Arc<Snapshot> {
+    let sizes = Sizes { segment_min: 20_000, ..SMALL };
+    let open = |disk: &dyn Fn() -> Box<dyn Disk>| {
+        ValueLog::open(disk(), &Owner::nobody(), sizes).expect("opened")
+    };
+    let mut disk = MemoryDisk::new();
+    open(&|| Box::new(disk.clone())).write(&twelve([1; 3])).expect("written");
+    for (values, survivors) in batches {
+        let watched = Watched::new(disk);
+        open(&|| Box::new(watched.clone())).write(&twelve(values)).expect("written");
+        let moments = std::mem::take(&mut watched.tape.lock().moments);
+        let unsynced = &moments[moments.len() - 2].disk;
+        assert_eq!(unsynced.unsynced().len(), 3 * 3, "three frames, in three parts each");
+        disk = cut(unsynced, survivors, true);
+    }
+    open(&|| Box::new(disk.clone())).snapshot()
 }
 
 /// ★ Frames that a torn batch left stand where those of the next would, with its number and theirs:
 /// they are no part of it.
 #[test]
 fn what_a_torn_batch_left_is_no_part_of_the_next() {
-    let disk = MemoryDisk::new();
-    let sizes = Sizes { segment_min: 20_000, ..SMALL };
-    let open = |disk: &MemoryDisk| {
-        ValueLog::open(Box::new(disk.clone()), &Owner::nobody(), sizes).expect("opened")
-    };
-    open(&disk).write(&twelve(1)).expect("written");
-    let torn = |disk: MemoryDisk, value: u8, survivors: Survivors| {
-        let watched = Watched::new(disk);
-        let log = ValueLog::open(Box::new(watched.clone()), &Owner::nobody(), sizes);
-        log.expect("opened").write(&twelve(value)).expect("written");
-        let moments = std::mem::take(&mut watched.tape.lock().moments);
-        let unsynced = &moments[moments.len() - 2].disk;
-        assert_eq!(unsynced.unsynced().len(), 3 * 3, "three frames, in three parts each");
-        cut(unsynced, survivors, true)
-    };
-    // Of the first all but its commit, of the second its first frame and its commit.
-    let left = torn(disk, 2, |number, write| whole(number <= 6, write));
-    assert_eq!(open(&left).snapshot().get(&[0]), Ok(Some(vec![1; 100])));
-    let left = torn(left, 3, |number, write| whole(number <= 3 || number > 6, write));
-    let snapshot = open(&left).snapshot();
-    for key in 0..12 {
-        assert_eq!(snapshot.get(&[key]), Ok(Some(vec![1; 100])), "{key}");
+    let cases: [[([u8; 3], Survivors); 2]; 2] = [
+        // Of the first all but its commit, of the second its first frame and its commit.
+        [
+            ([2; 3], |number, write| whole(number <= 6, write)),
+            ([3; 3], |number, write| whole(number <= 3 || number > 6, write)),
+        ],
+        // Of the first its commit and the frame before, of the second the frames before its commit,
+        // of which the later has the same entries.
+        [
+            ([2, 2, 2], |number, write| whole(number > 3, write)),
+            ([3, 2, 3], |number, write| whole(number <= 6, write)),
+        ],
+    ];
+    for case in cases {
+        let snapshot = torn_twice(case);
+        for key in 0..12 {
+            assert_eq!(snapshot.get(&[key]), Ok(Some(vec![1; 100])), "{key}");
+        }
     }
 }
 
