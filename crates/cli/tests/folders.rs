@@ -390,6 +390,10 @@ impl Part {
 
     /// All that its files hold.
     fn contents(self, folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        if matches!(self, Self::All) {
+            let parts = [Self::Log, Self::Bodies, Self::Promises, Self::State, Self::Snapshots];
+            return parts.iter().flat_map(|part| part.contents(folder)).collect();
+        }
         let files = self.files(folder).into_iter().flatten();
         let name = |file: &Path| file.strip_prefix(folder).expect("below it").to_owned();
         files.map(|file| (name(&file), fs::read(&file).ok())).collect()

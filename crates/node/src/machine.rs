@@ -1,8 +1,8 @@
 //! The machine thread: owns the replica, feeds it events and the time, dispatches its effects.
 //!
-//! It never computes, reads or writes anything slow; small groups of the log, where those are quick,
-//! it writes itself, and nothing is woken for what nobody waits for (ADR 49). What it waits for comes
-//! back as an event:
+//! It never computes, reads or writes anything slow; small groups of the log, where those are
+//! quick, it writes itself, and nothing is woken for what nobody waits for (ADR 49). What it waits
+//! for comes back as an event:
 //!
 //! | queue in | bound | from |
 //! |---|---|---|

@@ -101,7 +101,7 @@ fn an_old_backup_and_an_authority_without_records_are_enough() {
 
     place.authorities.clear();
     let liar = Path::new(&place.configs[3]).with_file_name("data-0").join("records");
-    fs::remove_file(liar).expect("it kept some");
+    fs::remove_dir_all(liar).expect("it kept some");
     place.start(0..4);
     fs::remove_dir_all(place.path("anne")).expect("removed");
     let restored = place.restored(&[&backup]);
