@@ -115,6 +115,12 @@ impl Mempool {
         Ok(())
     }
 
+    /// Returns `true` if a request of this number is known here and not executed yet.
+    #[must_use]
+    pub(crate) fn is_pending(&self, client: ClientId, sequence: u64) -> bool {
+        self.pending.contains_key(&(client, sequence))
+    }
+
     /// The next body, if one is due.
     pub(crate) fn seal(&mut self, now: Time) -> Option<Body> {
         self.drop_open_elsewhere();

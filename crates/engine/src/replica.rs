@@ -36,7 +36,7 @@ use crate::execution::Execution;
 use crate::hand_overs::HandOvers;
 use crate::latency::Latencies;
 use crate::mempool::{Capacity, Limits, Mempool};
-use crate::message::{Busy, FetchBlocks};
+use crate::message::{Busy, FetchBlocks, NotAdmitted};
 use crate::own_signatures::OwnSignatures;
 use crate::pacing::Pacing;
 use crate::primary_delay::PrimaryDelay;
@@ -319,8 +319,7 @@ impl Replica {
                 self.on_query(client, query);
             }
             (Peer::Client(client), Incoming::NotAdmitted(refusal)) => {
-                self.refusals.count(Refusal::NotAdmitted);
-                self.send(Recipients::Client(client), Message::NotAdmitted(refusal));
+                self.on_not_admitted(client, refusal);
             }
             (Peer::Client(client), Incoming::Change(checked)) => {
                 self.on_change_brought(now, client, *checked);
@@ -453,6 +452,19 @@ impl Replica {
             self.refusals.count(refusal);
             let busy = Busy { sequence, reason: refusal.to_string() };
             self.send(Recipients::Client(client), Message::Busy(busy));
+        }
+    }
+
+    /// The service admits a client's request no more. Clients take this for a promise that the
+    /// request has no effect, so nothing is refused that took effect or may: whoever asks again is
+    /// judged by a state in which it is done already.
+    fn on_not_admitted(&mut self, client: ClientId, refusal: NotAdmitted) {
+        let sequence = refusal.sequence;
+        if let Some(answer) = self.replies.get(client, sequence).cloned() {
+            self.reply(vec![answer]);
+        } else if !self.mempool.is_pending(client, sequence) {
+            self.refusals.count(Refusal::NotAdmitted);
+            self.send(Recipients::Client(client), Message::NotAdmitted(refusal));
         }
     }
 

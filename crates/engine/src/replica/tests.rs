@@ -334,6 +334,42 @@ fn a_repeated_request_is_answered_and_not_ordered_again() {
     assert_eq!(replica.status().operations, 1);
 }
 
+/// Admits nothing.
+#[derive(Debug)]
+struct Closed;
+
+impl quorate_types::service::Admission for Closed {
+    fn judge(&self, _: quorate_types::service::Operation<'_>) -> Result<(), String> {
+        Err("no more".to_owned())
+    }
+
+    fn judge_query(&self, _: ClientId, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A request that took effect, or is on its way, is admitted no more where that changed what is
+/// admitted. Whoever asks for it again is not told that it has no effect.
+#[test]
+fn what_took_effect_or_may_is_not_refused() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    execute_one(&mut replica);
+    submit(&mut replica, request(2, 10));
+    effects(&mut replica);
+    let from = Peer::Client(ClientId(client().public()));
+    let verifier = crate::testing::verifier().with_admission(Some(Arc::new(Closed)));
+    let mut ask = |sequence| {
+        let message = content(&Message::Request(request(sequence, 10)));
+        let message = Verified::<Incoming>::check(message, from, &verifier).expect("well formed");
+        replica.handle(NOW, Event::Message { from, message });
+        sends(effects(&mut replica)).pop().map(|(_, _, message)| message)
+    };
+    assert!(matches!(ask(1), Some(Message::Reply(_))));
+    assert!(ask(2).is_none());
+    assert!(matches!(ask(3), Some(Message::NotAdmitted(refusal)) if refusal.sequence == 3));
+}
+
 /// ★ Another state was installed: what the one before it came to may have been wrong, and is not
 /// answered from memory. The request is ordered once more, and what the new state says of it goes
 /// out.
