@@ -4,7 +4,7 @@ mod damage;
 mod power;
 
 use super::*;
-use crate::disk::{Disk, Fault, FaultyDisk, MemoryDisk};
+use crate::disk::{Disk, Fault, Faults, FaultyDisk, MemoryDisk};
 use proptest::prelude::*;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_types::service::KeyRange;
@@ -240,15 +240,20 @@ fn of_two_entries_with_one_key_the_later_holds() {
     assert_eq!(log.snapshot().get(b"k"), Ok(Some(vec![8; 400])));
 }
 
-/// ★ After a sync that failed nobody knows what is on the disk: nothing more is written to it.
-#[test]
-fn a_sync_that_fails_is_the_end() {
-    let disk = MemoryDisk::new();
+/// A log after its first batch, on a disk that can be made to fail; what it holds.
+fn over_faults() -> (ValueLog, MemoryDisk, Faults, Map) {
+    let (disk, mut map) = (MemoryDisk::new(), Map::new());
     let faulty = FaultyDisk::new(disk.clone(), Vec::new());
     let faults = faulty.faults();
     let log = open(faulty).expect("opened");
-    let mut map = Map::new();
     log.write(&changed(&mut map, &some_changes(1))).expect("written");
+    (log, disk, faults, map)
+}
+
+/// ★ After a sync that failed nobody knows what is on the disk: nothing more is written to it.
+#[test]
+fn a_sync_that_fails_is_the_end() {
+    let (log, disk, faults, map) = over_faults();
     faults.set(vec![Fault::FailSync { nth: faults.syncs() }]);
     let failed = log.write(&changed(&mut map.clone(), &some_changes(2))).expect_err("no sync");
     assert!(failed.0.starts_with(STATE_REFUSED), "{failed}");
@@ -268,12 +273,7 @@ fn a_log_that_goes_on_after_a_failure_is_noticed() {
 /// A disk that is full says so, and has what it had.
 #[test]
 fn a_disk_without_room_is_told_apart() {
-    let disk = MemoryDisk::new();
-    let faulty = FaultyDisk::new(disk.clone(), Vec::new());
-    let faults = faulty.faults();
-    let log = open(faulty).expect("opened");
-    let mut map = Map::new();
-    log.write(&changed(&mut map, &some_changes(1))).expect("written");
+    let (log, disk, faults, map) = over_faults();
     faults.set(vec![Fault::Full { bytes: faults.bytes() + 700 }]);
     let full = log.write(&changed(&mut map.clone(), &some_changes(2))).expect_err("no room");
     assert!(StorageError::State(full).is_full());
