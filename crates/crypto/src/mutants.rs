@@ -292,6 +292,8 @@ pub enum Mutant {
     HostSendOvertakes,
     /// The host writes a promise ahead of heights that were appended before it.
     HostAppendsBehind,
+    /// A member says of a request that took effect that it is not admitted.
+    RefuseWhatTookEffect,
     /// Storage: a group is called durable without a sync of its file.
     SkipSync,
     /// Storage: a new segment's directory entry is not synced.

@@ -455,12 +455,14 @@ impl Replica {
         }
     }
 
-    /// The service admits a client's request no more. Clients take this for a promise that the
+    /// The service admits a client's request no more. ★ Clients take this for a promise that the
     /// request has no effect, so nothing is refused that took effect or may: whoever asks again is
     /// judged by a state in which it is done already.
     fn on_not_admitted(&mut self, client: ClientId, refusal: NotAdmitted) {
         let sequence = refusal.sequence;
-        if let Some(answer) = self.replies.get(client, sequence).cloned() {
+        let forgets = mutants::active(Mutant::RefuseWhatTookEffect);
+        let answer = self.replies.get(client, sequence).filter(|_| !forgets).cloned();
+        if let Some(answer) = answer {
             self.reply(vec![answer]);
         } else if !self.mempool.is_pending(client, sequence) {
             self.refusals.count(Refusal::NotAdmitted);

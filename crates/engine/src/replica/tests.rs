@@ -348,10 +348,9 @@ impl quorate_types::service::Admission for Closed {
     }
 }
 
-/// A request that took effect, or is on its way, is admitted no more where that changed what is
+/// ★ A request that took effect, or is on its way, is admitted no more where that changed what is
 /// admitted. Whoever asks for it again is not told that it has no effect.
-#[test]
-fn what_took_effect_or_may_is_not_refused() {
+fn check_what_took_effect_is_not_refused() {
     let mut replica = replica(1, |_| {});
     effects(&mut replica);
     execute_one(&mut replica);
@@ -368,6 +367,17 @@ fn what_took_effect_or_may_is_not_refused() {
     assert!(matches!(ask(1), Some(Message::Reply(_))));
     assert!(ask(2).is_none());
     assert!(matches!(ask(3), Some(Message::NotAdmitted(refusal)) if refusal.sequence == 3));
+}
+
+#[test]
+fn what_took_effect_or_may_is_not_refused() {
+    check_what_took_effect_is_not_refused();
+}
+
+#[test]
+fn a_refusal_of_what_took_effect_is_noticed() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::assert_noticed(Mutant::RefuseWhatTookEffect, check_what_took_effect_is_not_refused);
 }
 
 /// ★ Another state was installed: what the one before it came to may have been wrong, and is not
