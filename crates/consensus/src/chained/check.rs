@@ -9,6 +9,10 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Share};
 use quorate_types::{BlockId, BodyRef, Purpose, Rejected, ReplicaId, View};
 
+/// Views for which a proposal may be late: whoever collects votes may have those of a block, and of
+/// the one after it, before either block has come on its leader's own link.
+const LATE_VIEWS: u64 = 4;
+
 /// Checks a message from `from`; certificates in it come out as the copies that were checked.
 ///
 /// # Errors
@@ -86,8 +90,8 @@ fn check_proposal(
     if block.author != from {
         return Err(Rejected::ForeignSender);
     }
-    // The block under the certificate that ended a view may arrive after that certificate.
-    if block.view.next() < verifier.horizon() {
+    // Blocks under the certificates that ended views may arrive after these certificates.
+    if block.view.0.saturating_add(LATE_VIEWS) < verifier.horizon().0 {
         return Err(Rejected::Stale);
     }
     check_block_form(&block, verifier)?;

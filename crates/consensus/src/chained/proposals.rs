@@ -32,12 +32,20 @@ impl Chained {
         self.accept(now, id, block);
     }
 
-    /// The certificate may come before the block under it: then the block is wanted, however late.
     fn ignore_proposal(&self, id: BlockId, block: &Block) -> Option<Ignored> {
-        if block.view < self.view && id != self.high_qc.id {
+        if block.view < self.view && !self.wants_late(id) {
             return Some(Ignored::StaleView);
         }
         (!self.may_be_its_leaders(block)).then_some(Ignored::NotFromLeader)
+    }
+
+    /// A certificate, or a later block, may come before a block that it rests on: then that one is
+    /// wanted, however late. Which blocks are between here and a certified one that is missing
+    /// nobody knows yet.
+    fn wants_late(&self, id: BlockId) -> bool {
+        id == self.high_qc.id
+            || !self.tree.contains(self.high_qc.id)
+            || self.parked.values().any(|parked| parked.parent() == id)
     }
 
     /// Remembers whose block it is, to recognise a second one of the view. Two are the evidence;
@@ -81,8 +89,8 @@ impl Chained {
         if id == self.high_qc.id {
             // Its certificate came first: what waited for it can go on.
             self.request_payload();
-            self.unpark(now);
         }
+        self.unpark(now);
     }
 
     pub(super) fn request_bodies(&mut self, block: &Block) {

@@ -324,3 +324,50 @@ fn a_vote_after_the_certificate_is_ignored() {
     assert_eq!(ignored.of(MessageKind::Vote, Ignored::AlreadyCertified), 1, "{ignored:?}");
     assert_eq!(cluster.node(1).machine.votes.len(), 1);
 }
+
+/// Members' links are none of the same length: a collector may have the votes for a block before
+/// the block, and before the one under it. It proposes as soon as both are there, in either order,
+/// and asks nobody for them again.
+#[test]
+fn blocks_that_come_after_their_certificates_are_taken() {
+    for late_first in [true, false] {
+        let mut cluster = Cluster::new();
+        let first = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+        let second = cluster.keys.block(2, &cluster.keys.certify(&first), 2, &[8]);
+        for signer in [0, 1, 3] {
+            let vote = cluster.keys.vote(signer, &second);
+            cluster.tell(2, signer, Message::Vote(vote)).unwrap();
+        }
+        assert_eq!(cluster.node(2).view(), 3);
+        assert_eq!(cluster.node(2).proposals(), [], "on nothing that it has");
+        let mut late = [(0, &first), (1, &second)];
+        if !late_first {
+            late.reverse();
+        }
+        for (author, block) in late {
+            cluster.tell(2, author, cluster.keys.propose(block)).unwrap();
+        }
+        let proposals = cluster.node(2).proposals();
+        assert_eq!(proposals.len(), 1, "as soon as it has both: {late_first}");
+        assert_eq!(proposals[0].block.parent(), second.id());
+    }
+}
+
+/// Nobody keeps what is late and leads nowhere.
+#[test]
+fn a_late_block_that_nothing_rests_on_is_ignored() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let first = cluster.keys.block(1, &genesis, 1, &[7]);
+    let second = cluster.keys.block(2, &cluster.keys.certify(&first), 2, &[8]);
+    cluster.tell(2, 0, cluster.keys.propose(&first)).unwrap();
+    cluster.tell(2, 1, cluster.keys.propose(&second)).unwrap();
+    let third = cluster.keys.block(3, &cluster.keys.certify(&second), 3, &[9]);
+    cluster.tell(3, 0, cluster.keys.propose(&first)).unwrap();
+    cluster.tell(3, 1, cluster.keys.propose(&second)).unwrap();
+    cluster.tell(3, 2, cluster.keys.propose(&third)).unwrap();
+    let other = cluster.keys.block(1, &genesis, 1, &[10]);
+    cluster.tell(3, 0, cluster.keys.propose(&other)).unwrap();
+    let ignored = cluster.node(3).machine.ignored();
+    assert_eq!(ignored.of(MessageKind::Proposal, Ignored::StaleView), 1, "{ignored:?}");
+}
