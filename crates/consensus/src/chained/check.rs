@@ -11,7 +11,7 @@ use quorate_types::{BlockId, BodyRef, Purpose, Rejected, ReplicaId, View};
 
 /// Views for which a proposal may be late: whoever collects votes may have those of a block, and of
 /// the one after it, before either block has come on its leader's own link.
-const LATE_VIEWS: u64 = 4;
+pub(super) const LATE_VIEWS: u64 = 4;
 
 /// Checks a message from `from`; certificates in it come out as the copies that were checked.
 ///

@@ -1,5 +1,6 @@
 //! How full the collections of a chained machine are: the rows of docs/bounds.md.
 
+use super::check::LATE_VIEWS;
 use super::deciding::DECIDED_KEPT;
 use super::proposals::PARKED_MAX;
 use super::state::Chained;
@@ -16,6 +17,7 @@ impl Chained {
     pub(super) fn collections(&self) -> Vec<Occupancy> {
         let members = self.verifier.committee().size();
         let views_ahead = WINDOW as usize + 1;
+        let views_seen = views_ahead + LATE_VIEWS as usize;
         let blocks_of_a_view = 2 * members;
         let tree = blocks_of_a_view * 2 * views_ahead + self.views_since(self.tree.root().view);
         let tallies = &self.votes.tallies;
@@ -23,7 +25,7 @@ impl Chained {
             Occupancy::new("outputs", self.outputs.len(), 0),
             Occupancy::new("voted", self.voted.len(), self.views_since(self.high_qc.view)),
             Occupancy::new("parked", self.parked.len(), PARKED_MAX),
-            Occupancy::new("proposals_seen", self.proposals_seen.len(), views_ahead),
+            Occupancy::new("proposals_seen", self.proposals_seen.len(), views_seen),
             Occupancy::of_fullest(
                 "proposals_seen",
                 self.proposals_seen.values().map(BTreeMap::len),

@@ -326,8 +326,7 @@ fn a_vote_after_the_certificate_is_ignored() {
 }
 
 /// Members' links are none of the same length: a collector may have the votes for a block before
-/// the block, and before the one under it. It proposes as soon as both are there, in either order,
-/// and asks nobody for them again.
+/// the block, and before the one under it. It proposes as soon as both are there, in either order.
 #[test]
 fn blocks_that_come_after_their_certificates_are_taken() {
     for late_first in [true, false] {
@@ -360,8 +359,6 @@ fn a_late_block_that_nothing_rests_on_is_ignored() {
     let genesis = cluster.keys.genesis();
     let first = cluster.keys.block(1, &genesis, 1, &[7]);
     let second = cluster.keys.block(2, &cluster.keys.certify(&first), 2, &[8]);
-    cluster.tell(2, 0, cluster.keys.propose(&first)).unwrap();
-    cluster.tell(2, 1, cluster.keys.propose(&second)).unwrap();
     let third = cluster.keys.block(3, &cluster.keys.certify(&second), 3, &[9]);
     cluster.tell(3, 0, cluster.keys.propose(&first)).unwrap();
     cluster.tell(3, 1, cluster.keys.propose(&second)).unwrap();
@@ -370,4 +367,26 @@ fn a_late_block_that_nothing_rests_on_is_ignored() {
     cluster.tell(3, 0, cluster.keys.propose(&other)).unwrap();
     let ignored = cluster.node(3).machine.ignored();
     assert_eq!(ignored.of(MessageKind::Proposal, Ignored::StaleView), 1, "{ignored:?}");
+}
+
+/// While a certified block is missing any late one may lead to it: of a leader that makes up more
+/// of them two are kept, as of a view that is not over, and they show that it lies.
+#[test]
+fn a_leader_of_a_view_that_is_over_fills_nothing() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let first = cluster.keys.block(1, &genesis, 1, &[7]);
+    let second = cluster.keys.block(2, &cluster.keys.certify(&first), 2, &[8]);
+    for signer in [0, 1, 3] {
+        let vote = cluster.keys.vote(signer, &second);
+        cluster.tell(2, signer, Message::Vote(vote)).unwrap();
+    }
+    for k in 10..20 {
+        let made_up = cluster.keys.block(1, &genesis, 1, &[k]);
+        cluster.tell(2, 0, cluster.keys.propose(&made_up)).unwrap();
+    }
+    let machine = &cluster.node(2).machine;
+    assert_eq!(machine.ignored().of(MessageKind::Proposal, Ignored::Conflicting), 8);
+    assert_eq!(cluster.node(2).misbehaviour, [(ReplicaId(0), Rule::Equivocation); 9]);
+    assert!(machine.occupancy().iter().all(|row| !row.is_exceeded()));
 }

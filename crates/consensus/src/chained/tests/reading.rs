@@ -128,7 +128,7 @@ fn collections_are_as_full_as_they_may_be() {
         ("outputs", vec![(0, 0)]),
         ("voted", vec![(1, 22)]),
         ("parked", vec![(0, 16)]),
-        ("proposals_seen", vec![(1, 9), (1, 8)]),
+        ("proposals_seen", vec![(1, 13), (1, 8)]),
         ("blocks", vec![(1, tree)]),
         ("stored", vec![(1, tree)]),
         ("decided", vec![(1, 256)]),
