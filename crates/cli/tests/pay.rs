@@ -119,6 +119,20 @@ impl Place {
         }
     }
 
+    /// Address of an authority's status pages.
+    fn door(&self, authority: usize) -> String {
+        let text = fs::read_to_string(&self.configs[authority]).expect("read");
+        let line = text.lines().find_map(|line| line.strip_prefix("http = ")).expect("a door");
+        line.trim_matches('"').to_owned()
+    }
+
+    /// Inputs that are locked at an authority, if it answers.
+    fn locked_at(&self, authority: usize) -> Option<u64> {
+        let door = self.door(authority);
+        TcpStream::connect(&door).ok()?;
+        ask(&door, "GET", "/status", "", "").1["locked_inputs"].as_u64()
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -31,14 +31,7 @@ fn split(authorities: &str, ports: u16) -> Place {
 impl Place {
     /// Inputs that are locked at the authorities that answer, all together.
     fn locked(&self) -> u64 {
-        let of = |config: &String| {
-            let text = fs::read_to_string(config).expect("read");
-            let line = text.lines().find_map(|line| line.strip_prefix("http = ")).expect("a door");
-            let address = line.trim_matches('"');
-            TcpStream::connect(address).ok()?;
-            ask(address, "GET", "/status", "", "").1["locked_inputs"].as_u64()
-        };
-        self.configs.iter().filter_map(of).sum()
+        (0..self.configs.len()).filter_map(|authority| self.locked_at(authority)).sum()
     }
 
     /// Sends Anne's payment again until it is known that it lost; what that command says.

@@ -12,14 +12,12 @@ impl Place {
 
     /// Number of proofs of double spends at all authorities.
     fn evidence(&self) -> usize {
-        let shown = |config: &String| {
-            let text = fs::read_to_string(config).expect("read");
-            let line = text.lines().find_map(|line| line.strip_prefix("http = ")).expect("a door");
-            let (status, proofs) = ask(line.trim_matches('"'), "GET", "/evidence", "", "");
+        let shown = |authority| {
+            let (status, proofs) = ask(&self.door(authority), "GET", "/evidence", "", "");
             assert_eq!(status, 200);
             proofs.as_array().expect("proofs").len()
         };
-        self.configs.iter().map(shown).sum()
+        (0..self.configs.len()).map(shown).sum()
     }
 
     fn restored(&self, arguments: &[&str]) -> Value {
@@ -47,13 +45,17 @@ fn a_wallet_comes_back_from_its_key_in_the_middle_of_a_payment() {
     assert_eq!(place.of("anne", &memo)["state"], "certified");
     place.authorities.truncate(2);
     let send = |value: &str, key: &str| {
-        let payment = ["pay", "send", "--to", &bob, "--value", value, "--key", key];
-        let output =
-            quorate(&[&payment[..], &["--timeout", "2", "-w", &place.text("anne")]].concat());
+        let payment = ["send", "--to", &bob, "--value", value, "--key", key, "--timeout", "2"];
+        let output = quorate(&[&["pay"], &payment[..], &["-w", &place.text("anne")]].concat());
         (output.status.code(), stderr(&output))
     };
-    let (code, words) = send("300", "two");
-    assert!(code == Some(1) && words.contains("not known yet"), "{words}");
+    // One input of the first payment and one of this.
+    let held = || (0..2).all(|authority| place.locked_at(authority) == Some(2));
+    wait_for("both to hold the payment that is under way", || {
+        let (code, words) = send("300", "two");
+        assert!(code == Some(1) && words.contains("not known yet"), "{words}");
+        held().then_some(())
+    });
 
     let key = place.key_of_anne();
     fs::remove_dir_all(place.path("anne")).expect("removed");
@@ -62,8 +64,11 @@ fn a_wallet_comes_back_from_its_key_in_the_middle_of_a_payment() {
     fs::set_permissions(place.path("anne").join("key.toml"), fs::Permissions::from_mode(0o600))
         .expect("set");
     // Two are no quorum: nothing is paid yet, and the same command goes on later.
-    let (code, words) = place.refused("anne", &["restore", "--timeout", "2"]);
-    assert!(code == Some(1) && words.contains("2 of 4 authorities"), "{words}");
+    wait_for("both to say what they keep", || {
+        let (code, words) = place.refused("anne", &["restore", "--timeout", "2"]);
+        assert!(code == Some(1) && words.contains("of 4 authorities"), "{words}");
+        words.contains("2 of 4 authorities").then_some(())
+    });
     let (code, words) = send("1", "three");
     assert!(code == Some(1) && words.contains("pays nothing before a quorum did"), "{words}");
 
