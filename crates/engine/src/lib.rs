@@ -23,6 +23,7 @@ mod fair_queue;
 mod flow;
 mod frames;
 mod hand_overs;
+mod heartbeat;
 pub mod host;
 mod latency;
 mod mempool;

@@ -34,6 +34,7 @@ use crate::checkpoints::Checkpoints;
 use crate::contributions::Contributions;
 use crate::execution::Execution;
 use crate::hand_overs::HandOvers;
+use crate::heartbeat::Heartbeat;
 use crate::latency::Latencies;
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks, NotAdmitted};
@@ -121,6 +122,7 @@ pub struct Replica {
     propose_at: Option<Time>,
     batching: Batching,
     pacing: Pacing,
+    heartbeat: Heartbeat,
     /// Time at which the protocol last asked for a payload.
     requested_at: Time,
     primary_delay: PrimaryDelay,
@@ -235,6 +237,7 @@ impl Replica {
             propose_at: None,
             batching: Batching::new(Duration::from_millis(settings.batch_delay_ms)),
             pacing: Pacing::new(settings.timeout()),
+            heartbeat: Heartbeat::new(settings.heartbeat_ms),
             requested_at: Time(0),
             primary_delay: dissemination::primary_delay(&config),
             now: Time(0),
@@ -625,9 +628,8 @@ impl Replica {
         // A learner's are decided, as far as it knows: it is nobody's place to press for them.
         // Nor is there any once the epoch has ended.
         self.note_due_change(now);
-        let is_work = self.bodies.has_pending()
-            || self.change_due_since.is_some()
-            || self.owes_first_height();
+        let is_work =
+            self.bodies.has_pending() || self.change_due_since.is_some() || self.owes_height(now);
         let goes_on = self.changes.ordered().is_none() && !self.config.is_learner();
         let working = is_work && goes_on;
         if working != self.working {

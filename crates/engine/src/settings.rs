@@ -98,6 +98,10 @@ pub struct Settings {
     /// instead of one from each member. It comes two message delays later. Needed for receipts and
     /// for questions about the state. **Every member must say the same**, or too few sign.
     pub execution_certificates: bool,
+    /// A height is decided so many milliseconds after the one before at the latest, though there is
+    /// nothing to order. 0: never; otherwise 100 to 600,000. **Every member must say the same**, or
+    /// a leader that leaves it out is waited for by some.
+    pub heartbeat_ms: u64,
     /// A proposal stamped further ahead of the own clock than this gets no vote.
     pub clock_drift_max_ms: u64,
     /// Requests that wait to be ordered, in bytes. Beyond it clients are told to slow down.
@@ -131,6 +135,7 @@ impl Default for Settings {
             inline_bodies: false,
             availability: Availability::Stored,
             execution_certificates: false,
+            heartbeat_ms: 0,
             clock_drift_max_ms: 5_000,
             mempool_bytes_max: 64 * 1024 * 1024,
             author_bytes_max: 64 * 1024 * 1024,
@@ -180,6 +185,9 @@ impl Settings {
         check("concurrent_slots", slots, (1..=256).contains(&slots), "1 to 256")?;
         let growth = u64::from(self.timeout_growth);
         check("timeout_growth", growth, growth <= 100, "at most 100")?;
+        let beat = self.heartbeat_ms;
+        let is_beat = beat == 0 || (100..=600_000).contains(&beat);
+        check("heartbeat_ms", beat, is_beat, "0, or 100 to 600000")?;
         let mempool = self.mempool_bytes_max as u64;
         check("mempool_bytes_max", mempool, mempool >= 2 * batch, "at least 2 x batch_bytes")?;
         let author = self.author_bytes_max as u64;

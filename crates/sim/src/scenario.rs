@@ -229,6 +229,7 @@ impl Scenario {
         scenario.settings.execution_certificates = Rng::new(seed, "certificates", 0).one_in(3);
         scenario.draw_checks();
         scenario.draw_paces();
+        scenario.draw_heartbeat();
         scenario.draw_conditions(&mut rng);
         scenario.draw_behaviours(&mut rng);
         if rng.coin() {
@@ -270,6 +271,14 @@ impl Scenario {
         let mut rng = Rng::new(self.seed, "paces", 0);
         if rng.one_in(4) {
             self.pace_us_max = *rng.choose(&[2_000, 20_000, 1_000_000]);
+        }
+    }
+
+    /// In one of eight scenarios the committee owes heights though there is nothing to order.
+    fn draw_heartbeat(&mut self) {
+        let mut rng = Rng::new(self.seed, "heartbeat", 0);
+        if rng.one_in(8) {
+            self.settings.heartbeat_ms = *rng.choose(&[200, 1_000]);
         }
     }
 

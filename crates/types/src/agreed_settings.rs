@@ -42,6 +42,9 @@ pub struct AgreedSettings {
     pub execution_certificates: bool,
     /// Heights between two snapshots of the state.
     pub snapshot_every: u64,
+    /// Milliseconds from one height to the next at most, be there anything to order or not; 0: only
+    /// when there is.
+    pub heartbeat_ms: u64,
     /// Milliseconds that a proposal may be stamped ahead of a voter's clock.
     pub clock_drift_max_ms: u64,
     /// Days for which members' keys are trusted after the last that is known of their epoch:
@@ -88,6 +91,7 @@ impl Default for AgreedSettings {
             availability: "stored".into(),
             execution_certificates: false,
             snapshot_every: 1_024,
+            heartbeat_ms: 0,
             clock_drift_max_ms: 5_000,
             trusting_period_days: 180,
             proposal_key: "identity".into(),
@@ -119,7 +123,7 @@ impl AgreedSettings {
         Self::default().values().into_iter().map(|(name, _)| name).collect()
     }
 
-    fn values(&self) -> [(&'static str, String); 15] {
+    fn values(&self) -> [(&'static str, String); 16] {
         let Self {
             service,
             genesis_digest,
@@ -132,6 +136,7 @@ impl AgreedSettings {
             availability,
             execution_certificates,
             snapshot_every,
+            heartbeat_ms,
             clock_drift_max_ms,
             trusting_period_days,
             proposal_key,
@@ -149,6 +154,7 @@ impl AgreedSettings {
             ("availability", availability.clone()),
             ("execution_certificates", execution_certificates.to_string()),
             ("snapshot_every", snapshot_every.to_string()),
+            ("heartbeat_ms", heartbeat_ms.to_string()),
             ("clock_drift_max_ms", clock_drift_max_ms.to_string()),
             ("trusting_period_days", trusting_period_days.to_string()),
             ("proposal_key", proposal_key.clone()),
@@ -173,6 +179,7 @@ impl AgreedSettings {
             "availability" => self.availability = value,
             "execution_certificates" => self.execution_certificates = parse(name, &value)?,
             "snapshot_every" => self.snapshot_every = parse(name, &value)?,
+            "heartbeat_ms" => self.heartbeat_ms = parse(name, &value)?,
             "clock_drift_max_ms" => self.clock_drift_max_ms = parse(name, &value)?,
             "trusting_period_days" => self.trusting_period_days = parse(name, &value)?,
             "proposal_key" => self.proposal_key = value,

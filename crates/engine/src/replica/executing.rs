@@ -29,6 +29,7 @@ impl Replica {
         let waited = since.map(|since| now.since(since));
         waited.into_iter().for_each(|waited| self.latencies.decisions.observe(waited));
         self.pacing.decided(now, waited.unwrap_or_default());
+        self.heartbeat.decided(now);
         if let Some(signers) = decided.signers {
             self.contributions.certified(signers);
         }

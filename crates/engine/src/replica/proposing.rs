@@ -5,7 +5,7 @@ use crate::GivenUpFor;
 use crate::bodies::PAYLOAD_BYTES_MAX;
 use quorate_consensus::{Input, ProposeRequest};
 use quorate_crypto::Bitmap;
-use quorate_types::{Body, BodyRef, Committee, Machine, Payload, ReplicaId, Time};
+use quorate_types::{Body, BodyRef, Committee, Height, Machine, Payload, ReplicaId, Time};
 use std::collections::BTreeSet;
 
 /// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts:
@@ -36,7 +36,7 @@ impl Replica {
             if request.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
         let change = self.changes.due(request.height).filter(|_| !request.nothing);
         self.propose_at = later;
-        let owes_one = request.at_once || self.owes_first_height();
+        let owes_one = request.at_once || self.owes_as_next(now, request.height);
         if bodies.is_empty() && change.is_none() && !owes_one {
             return;
         }
@@ -55,6 +55,13 @@ impl Replica {
         let (view, parent) = (request.view, request.parent);
         (self.propose_request, self.propose_at) = (None, None);
         self.feed(now, Input::Payload { view, parent, payload });
+    }
+
+    /// Returns `true` if this height is owed, be there anything to order or not. Under a leader
+    /// that stays, heights are under way beside one another, and one of them is enough.
+    fn owes_as_next(&self, now: Time, height: Height) -> bool {
+        let is_next = height == self.schedule.decided().next();
+        self.owes_height(now) && (is_next || !self.protocol.state().has_stable_leader())
     }
 
     /// Time until which a payload is held back because processors are scarce; `None` where it is

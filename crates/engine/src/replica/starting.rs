@@ -57,6 +57,7 @@ impl Replica {
         self.snapshots.recover(recovery.staged);
         let last = recovery.decided.last().map(|record| record.height);
         self.on_disk = last.unwrap_or(self.schedule.decided());
+        self.heartbeat.decided(now);
         self.own_signatures.begin(now, &self.config, incarnation);
         let records = ProtocolRecords {
             safety: recovery.safety,
@@ -77,6 +78,11 @@ impl Replica {
             self.checkpoints.executed(now, header);
             self.note_last(header);
         }
+    }
+
+    /// Returns `true` if the committee owes a height, be there anything to order or not.
+    pub(super) fn owes_height(&self, now: Time) -> bool {
+        self.owes_first_height() || self.heartbeat.is_due(now)
     }
 
     /// An epoch after the first begins with a height, though nobody has anything to order: with it

@@ -6,6 +6,7 @@ mod committee;
 mod dissemination;
 mod executing;
 mod handing_over;
+mod heartbeat;
 mod pacing;
 mod proposing;
 mod witnesses;

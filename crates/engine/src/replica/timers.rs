@@ -19,6 +19,8 @@ pub enum Timer {
     /// Proposing a pending body that may not be proposed earlier, or what was held back because
     /// processors are scarce.
     Propose,
+    /// Proposing a height because the last was decided so long ago.
+    Heartbeat,
     /// Asking for bodies again, or for the first time after a grace.
     FetchBodies,
     /// Announcing bodies that nothing ordered yet.
@@ -42,13 +44,14 @@ pub enum Timer {
 
 impl Replica {
     /// Every timer with the time at which it is due, if it is set.
-    fn timers(&self) -> [(Timer, Option<Time>); 12] {
+    fn timers(&self) -> [(Timer, Option<Time>); 13] {
         // What signs waits for the others' word.
         let acting = |due: Option<Time>| due.filter(|_| self.unacted.is_none());
         [
             (Timer::Protocol, acting(self.protocol.next_timeout())),
             (Timer::Seal, self.mempool.deadline()),
             (Timer::Propose, self.propose_at),
+            (Timer::Heartbeat, acting(self.heartbeat.deadline(self.now))),
             (Timer::FetchBodies, self.bodies.deadline(self.now)),
             (Timer::Announce, self.announce_at),
             (Timer::CertifyBodies, acting(self.certifier.deadline())),

@@ -50,6 +50,7 @@ impl Settings {
             availability,
             execution_certificates,
             snapshot_every,
+            heartbeat_ms,
             clock_drift_max_ms,
             proposal_key,
             truncation,
@@ -66,6 +67,7 @@ impl Settings {
         self.availability = availability;
         self.execution_certificates = *execution_certificates;
         self.snapshot_every = *snapshot_every;
+        self.heartbeat_ms = *heartbeat_ms;
         self.clock_drift_max_ms = *clock_drift_max_ms;
         self.comparison.proposal_key = proposal_key;
         self.comparison.truncation = truncation;
@@ -84,6 +86,7 @@ impl Settings {
             availability: self.availability.to_string(),
             execution_certificates: self.execution_certificates,
             snapshot_every: self.snapshot_every,
+            heartbeat_ms: self.heartbeat_ms,
             clock_drift_max_ms: self.clock_drift_max_ms,
             proposal_key: self.comparison.proposal_key.to_string(),
             truncation: self.comparison.truncation.to_string(),

@@ -110,6 +110,7 @@ fn unusual() -> Settings {
         inline_bodies: true,
         availability: Availability::Certified,
         execution_certificates: true,
+        heartbeat_ms: 12,
         clock_drift_max_ms: 8,
         mempool_bytes_max: 9,
         author_bytes_max: 10,

@@ -385,6 +385,7 @@ fn unusual_settings() -> AgreedSettings {
         availability: "certified".into(),
         execution_certificates: true,
         snapshot_every: 8,
+        heartbeat_ms: 700,
         trusting_period_days: 9,
         clock_drift_max_ms: 7,
         proposal_key: "voting".into(),

@@ -216,6 +216,7 @@ fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
         with(scenario, |s| s.settings.batch_bytes = calm.batch_bytes),
         with(scenario, |s| s.settings.batch_delay_ms = calm.batch_delay_ms),
         with(scenario, |s| s.settings.timeout_ms = calm.timeout_ms),
+        with(scenario, |s| s.settings.heartbeat_ms = calm.heartbeat_ms),
         with(scenario, |s| s.settings.snapshot_every = calm.snapshot_every),
     ]
 }

@@ -15,6 +15,7 @@ fn unusual() -> AgreedSettings {
         availability: "certified".into(),
         execution_certificates: true,
         snapshot_every: 11,
+        heartbeat_ms: 700,
         clock_drift_max_ms: 8,
         trusting_period_days: 9,
         proposal_key: "voting".into(),

@@ -202,6 +202,14 @@ const SETTINGS: &[Field] = &[
          second of these heights, and of 512 MiB and more at every fourth.",
     ),
     number(
+        "heartbeat_ms",
+        "milliseconds",
+        (0, 600_000),
+        "A height is decided so long after the one before at the latest, though there is nothing to order: \
+         clients of a chain of blocks wait for confirmations and for time to pass. 0: a committee with nothing \
+         to order decides nothing; otherwise at least 100. quorate testnet --service evm writes 1000.",
+    ),
+    number(
         "clock_drift_max_ms",
         "milliseconds",
         (0, NO_BOUND),
