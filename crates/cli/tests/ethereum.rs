@@ -76,7 +76,7 @@ fn a_contract_is_deployed_and_used() {
         // Whoever has nothing is told why, at once.
         let poor = TransactionRequest::default().with_from(to).with_to(Address::ZERO);
         let error = client.call(poor.with_value(U256::from(1))).await.expect_err("no funds");
-        assert!(error.to_string().contains("lack of funds"), "{error}");
+        assert!(error.to_string().contains("insufficient funds"), "{error}");
         let input = mix::transfer(Address::repeat_byte(1), U256::from(43));
         let request = TransactionRequest::default().with_from(to).with_to(token).with_input(input);
         let error = client.estimate_gas(request).await.expect_err("too little");

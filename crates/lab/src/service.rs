@@ -117,6 +117,13 @@ impl ServiceKind {
         }
     }
 
+    /// Default of [`Settings::heartbeat_ms`](quorate_engine::Settings::heartbeat_ms) in a new
+    /// network: clients of Ethereum's wait for blocks.
+    #[must_use]
+    pub fn heartbeat_ms(self) -> u64 {
+        if self == Self::Evm { 1_000 } else { 0 }
+    }
+
     /// Default of answering its clients with certificates: where they can prove something with
     /// them.
     #[must_use]

@@ -32,13 +32,13 @@ mod world;
 
 pub use alloy_genesis::GenesisAccount;
 pub use alloy_primitives::{Address, U256};
-pub use call::{Call, Called};
+pub use call::{Call, CallBlock, Called};
 pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
 pub use history::{StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
 pub use proof::{AccountProof, PROVEN_SLOTS_MAX, ProofFailure, ProofOf, verify_account};
 pub use query::{
-    BlockAt, FoundBlock, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_MAX, LogFilter,
-    Query,
+    BlockAt, FoundBlock, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_BYTES_MAX,
+    LOGS_MAX, LogFilter, LogPage, Query,
 };
 pub use result::TransactionResult;
 pub use signer::Signer;

@@ -143,7 +143,8 @@ impl Options {
                 "caution": self.warning().map(|warning| warning.to_string()),
             }));
         } else {
-            output::line(&self.describe(&testnet));
+            let chain_id = genesis.as_ref().map(|genesis| genesis.chain_id);
+            output::line(&self.describe(&testnet, chain_id));
         }
         Ok(())
     }
@@ -181,11 +182,12 @@ impl Options {
         if is_funded { Signer::development() } else { Vec::new() }
     }
 
-    fn describe_ledger(&self, testnet: &Testnet) -> String {
-        let Some(rpc) = testnet.gateways.first() else { return String::new() };
+    fn describe_ledger(&self, testnet: &Testnet, chain_id: Option<u64>) -> String {
+        let (Some(rpc), Some(chain_id)) = (testnet.gateways.first(), chain_id) else {
+            return String::new();
+        };
         let mut text = format!(
-            "\n\nJSON-RPC and the explorer are at http://{rpc} (validator 0), chain id {}.",
-            self.chain_id
+            "\n\nJSON-RPC and the explorer are at http://{rpc} (validator 0), chain id {chain_id}."
         );
         if !self.accounts().is_empty() {
             text.push_str(&format!(
@@ -215,6 +217,7 @@ impl Options {
         let default = Settings {
             protocol: self.protocol,
             execution_certificates: self.service.is_proven(),
+            heartbeat_ms: self.service.heartbeat_ms(),
             ..Settings::default()
         };
         let Some(emulation) = emulation else { return Ok(default) };
@@ -223,7 +226,7 @@ impl Options {
         Ok(Settings { timeout_ms, ..default })
     }
 
-    fn describe(&self, testnet: &Testnet) -> String {
+    fn describe(&self, testnet: &Testnet, chain_id: Option<u64>) -> String {
         let place = self.directory.display();
         let (n, scheme) = (self.validators, self.scheme);
         let mut text = format!("Wrote a committee of {n} ({scheme}) to {place}.\n\n");
@@ -240,13 +243,13 @@ impl Options {
         text.push_str(&format!("Clients: {}.\n\n", self.clients.meaning()));
         text.push_str(&match self.kubernetes.is_wanted() {
             true => self.kubernetes.describe(testnet, &weights),
-            false => self.describe_processes(testnet),
+            false => self.describe_processes(testnet, chain_id),
         });
         text
     }
 
     /// How each is run as a process of this machine.
-    fn describe_processes(&self, testnet: &Testnet) -> String {
+    fn describe_processes(&self, testnet: &Testnet, chain_id: Option<u64>) -> String {
         let (n, place, quorate) = (self.validators, self.directory.display(), output::program());
         let mut text = String::from("Run each in a terminal of its own:\n\n");
         let validators = (0..n).map(|index| format!("validator-{index}"));
@@ -254,7 +257,7 @@ impl Options {
             text.push_str(&format!("  {quorate} run --config {place}/{name}/config.toml\n"));
         }
         text.push_str(&format!("\nand then look at them:\n\n  {quorate} status {place}"));
-        text.push_str(&self.describe_ledger(testnet));
+        text.push_str(&self.describe_ledger(testnet, chain_id));
         if let Some(key) = &testnet.client_key {
             text.push_str(&format!(
                 "\n\nA client is on all lists: {quorate} kv --key {} …, and others by \

@@ -6,7 +6,8 @@ use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use borsh::BorshDeserialize;
-use quorate_ledger::evm::{Account, BlockAt, FoundBlock, FoundLog, LogFilter, Query};
+use quorate_ledger::evm::{Account, BlockAt, CallBlock, FoundBlock, FoundLog, LogFilter, Query};
+use quorate_node::unix_ms;
 use quorate_types::Height;
 use std::sync::Arc;
 
@@ -67,6 +68,17 @@ impl Chain {
                 Ok(Some(Height(found.block.header().map_err(internal)?.number)))
             }
         }
+    }
+
+    /// State and block that a call takes part in: the block that would come now, unless it names
+    /// one by its number or hash.
+    pub(super) fn call_block(
+        &self,
+        at: Option<BlockId>,
+    ) -> Result<(Option<Height>, CallBlock), Failure> {
+        let state = self.state(at)?;
+        let block = state.map_or_else(|| CallBlock::Next(unix_ms()), |_| CallBlock::Newest);
+        Ok((state, block))
     }
 
     pub(super) fn block(

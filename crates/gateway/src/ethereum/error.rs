@@ -82,7 +82,7 @@ pub(super) fn of_call(called: &Called) -> Option<Failure> {
     match called {
         Called::Success { .. } => None,
         Called::Reverted { output } => Some(reverted(output)),
-        Called::Halted { reason } => Some(server(format!("execution stopped: {reason}"))),
+        Called::Halted { reason } => Some(server(reason)),
         Called::Invalid { reason } => Some(server(reason)),
     }
 }

@@ -3,10 +3,11 @@
 use super::chain::{Chain, check_filter};
 use super::convert;
 use super::error::{Failure, server};
-use alloy_primitives::U64;
+use alloy_primitives::U128;
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use parking_lot::Mutex;
 use quorate_ledger::evm::BlockAt;
+use quorate_node::testnet::system_random;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,15 +21,9 @@ const IDLE_MAX: Duration = Duration::from_secs(300);
 /// Most blocks' hashes that one answer lists.
 const HASHES_MAX: u64 = 10_000;
 
-/// The filters, by number.
+/// The filters, by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Filters(Mutex<Known>);
-
-#[derive(Debug, Default)]
-struct Known {
-    next: u64,
-    filters: BTreeMap<u64, Polled>,
-}
+pub(super) struct Filters(Mutex<BTreeMap<U128, Polled>>);
 
 #[derive(Clone, Debug)]
 struct Polled {
@@ -45,38 +40,37 @@ enum What {
 }
 
 impl Filters {
-    pub(super) fn add_logs(&self, newest: u64, filter: Filter) -> Result<U64, Failure> {
+    pub(super) fn add_logs(&self, newest: u64, filter: Filter) -> Result<U128, Failure> {
         check_filter(&filter)?;
         self.add(newest, What::Logs(Box::new(filter)))
     }
 
-    pub(super) fn add_blocks(&self, newest: u64) -> Result<U64, Failure> {
+    pub(super) fn add_blocks(&self, newest: u64) -> Result<U128, Failure> {
         self.add(newest, What::Blocks)
     }
 
-    fn add(&self, seen: u64, what: What) -> Result<U64, Failure> {
+    fn add(&self, seen: u64, what: What) -> Result<U128, Failure> {
         let mut known = self.0.lock();
-        known.filters.retain(|_, filter| filter.polled.elapsed() < IDLE_MAX);
-        if known.filters.len() >= FILTERS_MAX {
+        known.retain(|_, filter| filter.polled.elapsed() < IDLE_MAX);
+        if known.len() >= FILTERS_MAX {
             return Err(server("there are too many filters; uninstall some, or subscribe"));
         }
-        known.next += 1;
-        let number = known.next;
-        known.filters.insert(number, Polled { what, seen, polled: Instant::now() });
-        Ok(U64::from(number))
+        let id = unguessable();
+        known.insert(id, Polled { what, seen, polled: Instant::now() });
+        Ok(id)
     }
 
-    pub(super) fn remove(&self, number: U64) -> bool {
-        self.0.lock().filters.remove(&number.to()).is_some()
+    pub(super) fn remove(&self, id: U128) -> bool {
+        self.0.lock().remove(&id).is_some()
     }
 
-    /// Blocks or logs since the last call with this number.
-    pub(super) fn changes(&self, chain: &Chain, number: U64) -> Result<Value, Failure> {
+    /// Blocks or logs since the last call with this id.
+    pub(super) fn changes(&self, chain: &Chain, id: U128) -> Result<Value, Failure> {
         let newest = chain.newest();
-        let Polled { what, seen, .. } = self.take(number, newest)?;
+        let Polled { what, seen, .. } = self.take(id, newest)?;
         let changes = Self::between(chain, what, (seen, newest));
         if changes.is_err() {
-            self.put_back(number, seen);
+            self.put_back(id, seen);
         }
         changes
     }
@@ -101,23 +95,23 @@ impl Filters {
     }
 
     /// Logs of all blocks that a filter lets pass.
-    pub(super) fn all(&self, chain: &Chain, number: U64) -> Result<Value, Failure> {
-        let known = self.0.lock().filters.get(&number.to()).cloned();
+    pub(super) fn all(&self, chain: &Chain, id: U128) -> Result<Value, Failure> {
+        let known = self.0.lock().get(&id).cloned();
         let What::Logs(filter) = known.ok_or_else(unknown)?.what else { return Err(unknown()) };
         let filter = chain.filter(&filter)?.ok_or_else(unknown)?;
         json(&convert::logs(&chain.logs(filter)?))
     }
 
     /// Has the next call report again what came after this height.
-    fn put_back(&self, number: U64, seen: u64) {
-        if let Some(filter) = self.0.lock().filters.get_mut(&number.to()) {
+    fn put_back(&self, id: U128, seen: u64) {
+        if let Some(filter) = self.0.lock().get_mut(&id) {
             filter.seen = filter.seen.min(seen);
         }
     }
 
-    fn take(&self, number: U64, newest: u64) -> Result<Polled, Failure> {
+    fn take(&self, id: U128, newest: u64) -> Result<Polled, Failure> {
         let mut known = self.0.lock();
-        let filter = known.filters.get_mut(&number.to()).ok_or_else(unknown)?;
+        let filter = known.get_mut(&id).ok_or_else(unknown)?;
         let before = filter.clone();
         filter.seen = filter.seen.max(newest);
         filter.polled = Instant::now();
@@ -133,6 +127,13 @@ fn begins(filter: &Filter) -> bool {
         }
         FilterBlockOption::AtBlockHash(_) => true,
     }
+}
+
+/// An id that nobody else's caller comes upon.
+fn unguessable() -> U128 {
+    let mut bytes = [0; 16];
+    system_random(&mut bytes);
+    U128::from_be_bytes(bytes)
 }
 
 fn unknown() -> Failure {

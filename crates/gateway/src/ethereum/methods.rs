@@ -18,6 +18,7 @@ use quorate_ledger::evm::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Methods of a server, with the state that they share.
 type Module = RpcModule<Context>;
@@ -123,8 +124,11 @@ fn transactions(module: &mut Module) -> Registered {
             None => Ok(waiting.map(pending)),
         }
     })?;
-    method(module, "eth_getTransactionReceipt", |context, mut arguments| {
-        let found = find(context, arguments.next()?)?;
+    module.register_async_method("eth_getTransactionReceipt", |params, context, _| async move {
+        let hash = Arguments::of(&params).next()?;
+        context.pool.settled(&hash).await;
+        let found = spawn_blocking(move || find(&context, hash));
+        let found = found.await.map_err(internal)??;
         found.map(|found| receipt(&found)).transpose()
     })?;
     method(module, "eth_getTransactionByBlockNumberAndIndex", |context, mut arguments| {
@@ -186,18 +190,19 @@ fn state(module: &mut Module) -> Registered {
     })?;
     method(module, "eth_call", |context, mut arguments| {
         let call = call(arguments.next()?)?;
-        let at = context.chain.state(arguments.optional()?)?;
+        let (at, block) = context.chain.call_block(arguments.optional()?)?;
         refuse_overrides(&mut arguments)?;
-        match context.chain.query_at(at, &Query::Call(call))? {
+        match context.chain.query_at(at, &Query::Call(call, block))? {
             Called::Success { output, .. } => Ok(output),
             called => Err(error::of_call(&called).expect("it did not succeed")),
         }
     })?;
     method(module, "eth_estimateGas", |context, mut arguments| {
         let call = call(arguments.next()?)?;
-        let at = context.chain.state(arguments.optional()?)?;
+        let (at, block) = context.chain.call_block(arguments.optional()?)?;
         refuse_overrides(&mut arguments)?;
-        let estimate: Result<u64, Called> = context.chain.query_at(at, &Query::Estimate(call))?;
+        let query = Query::Estimate(call, block);
+        let estimate: Result<u64, Called> = context.chain.query_at(at, &query)?;
         let why = |called| error::of_call(&called).unwrap_or_else(|| internal("no estimate"));
         estimate.map(U64::from).map_err(why)
     })

@@ -6,12 +6,15 @@
 //! counts as used. What the committee refuses for the moment (a nonce too high, a full block,
 //! nobody answered) is sent again.
 
+mod arrivals;
+
 use super::chain::Chain;
 use super::error::{Failure, invalid, passes, server};
 use crate::{CallError, Completed, Connection};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::map::B256HashMap;
 use alloy_primitives::{Address, B256, U256};
+use arrivals::Arrivals;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_ledger::evm::{Account, Genesis, Recovered};
@@ -19,6 +22,8 @@ use quorate_types::{Outcome, Receipt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::time::{sleep_until, timeout_at};
 
 /// Most transactions that wait, and most bytes of them.
 const WAITING_MAX: usize = 16_384;
@@ -41,6 +46,14 @@ const RECEIPTS: usize = 16_384;
 /// Pause before a transaction that nobody accepted is sent again.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// Age up to which a transaction that is under way holds up a question for its receipt.
+const EXECUTED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Age of a transaction before which nobody is told that it is executed, but by those who asked
+/// already. ethers 6 takes the answers to its questions for a quarter of a second: whoever sends
+/// the next one sooner sends it with the nonce of this one.
+const RECEIPT_AFTER: Duration = Duration::from_millis(300);
+
 /// Proof of a transaction's place: its request's receipt, and its index among the operations.
 pub(super) type Shown = (Arc<Receipt>, usize);
 
@@ -60,6 +73,7 @@ struct Content {
     /// Bytes of the transactions as they were sent.
     bytes: usize,
     receipts: Receipts,
+    arrivals: Arrivals,
 }
 
 /// The newest, by hash.
@@ -75,12 +89,15 @@ struct Waiting {
     transaction: Arc<Recovered>,
     stage: Stage,
     since: Instant,
+    /// Closed when it is here no more.
+    here: watch::Sender<()>,
 }
 
 impl Waiting {
     fn new(raw: Bytes, transaction: Recovered) -> Self {
         let transaction = Arc::new(transaction);
-        Self { raw, transaction, stage: Stage::Held, since: Instant::now() }
+        let (since, (here, _)) = (Instant::now(), watch::channel(()));
+        Self { raw, transaction, stage: Stage::Held, since, here }
     }
 }
 
@@ -219,6 +236,18 @@ impl Pool {
         content.by_hash.get(hash).map(|waiting| Arc::clone(&waiting.transaction))
     }
 
+    /// Waits until a transaction that was sent here just now is executed here, or turned out not to
+    /// be, and is [`RECEIPT_AFTER`] old. Who asks for a receipt as soon as it has sent gets it with
+    /// one question, and need not ask again a moment later, which for most tools is seconds.
+    pub(super) async fn settled(&self, hash: &B256) {
+        let Some((since, here)) = self.content.lock().under_way(hash) else { return };
+        if let Some(mut here) = here {
+            // What is closed is executed.
+            let _ = timeout_at((since + EXECUTED_WITHIN).into(), here.changed()).await;
+        }
+        sleep_until((since + RECEIPT_AFTER).into()).await;
+    }
+
     /// Proof of a transaction's place in the order, if it was sent here and not long ago.
     pub(super) fn receipt(&self, hash: &B256) -> Option<Shown> {
         self.content.lock().receipts.by_hash.get(hash).cloned()
@@ -264,10 +293,21 @@ impl Content {
             }
             self.remove(replaced);
         }
+        self.arrivals.note(hash, waiting.since, RECEIPT_AFTER);
         self.bytes += waiting.raw.len();
         self.by_sender.entry(sender).or_default().insert(nonce, hash);
         self.by_hash.insert(hash, waiting);
         Ok(())
+    }
+
+    /// When a transaction came, if it is here or came just now; and what is closed when it is here
+    /// no more, unless it waits for others, which may never come.
+    fn under_way(&self, hash: &B256) -> Option<(Instant, Option<watch::Receiver<()>>)> {
+        match self.by_hash.get(hash) {
+            Some(waiting) if waiting.stage == Stage::Held => None,
+            Some(waiting) => Some((waiting.since, Some(waiting.here.subscribe()))),
+            None => self.arrivals.of(hash).map(|since| (since, None)),
+        }
     }
 
     /// Tells whether a nonce waits for others that are not here.

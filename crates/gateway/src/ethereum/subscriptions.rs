@@ -13,7 +13,7 @@ use jsonrpsee::server::{
 };
 use jsonrpsee::types::{Params, SubscriptionId};
 use jsonrpsee::{Extensions, RpcModule};
-use quorate_ledger::evm::{BlockAt, LogFilter};
+use quorate_ledger::evm::{BlockAt, LogFilter, LogPage, Query};
 use quorate_node::testnet::system_random;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -92,20 +92,22 @@ async fn notify(
     sink: &SubscriptionSink,
 ) {
     let mut heights = chain.beside.heights();
+    // Index of the first log that is yet to be sent of the block after `seen`.
+    let mut from = 0;
     loop {
         let newest = heights.borrow_and_update().0;
         while seen < newest {
             if !is_let_in() {
                 return;
             }
-            let (chain, topic, next) = (chain.clone(), topic.clone(), seen + 1);
+            let (chain, topic, next) = (chain.clone(), topic.clone(), (seen + 1, from));
             let found = tokio::task::spawn_blocking(move || messages(&chain, &topic, next)).await;
-            let messages = match found {
+            let (messages, rest) = match found {
                 Ok(Ok(messages)) => messages,
                 Ok(Err(failure)) if passes(&failure) => break,
                 Ok(Err(_)) | Err(_) => return,
             };
-            seen = next;
+            (seen, from) = rest.map_or((seen + 1, 0), |from| (seen, from));
             for message in messages {
                 if sink.send(message).await.is_err() {
                     return;
@@ -119,20 +121,25 @@ async fn notify(
     }
 }
 
+/// What there is to send of a block; of its logs those from an index on, as many as are read at
+/// once, and the index of the next.
 fn messages(
     chain: &Chain,
     topic: &Topic,
-    height: u64,
-) -> Result<Vec<SubscriptionMessage>, Failure> {
+    (height, from): (u64, u32),
+) -> Result<(Vec<SubscriptionMessage>, Option<u32>), Failure> {
     match topic {
         Topic::Heads => {
             let found = chain.block(BlockAt::Height(height), false)?;
             let header = found.map(|found| convert::header(&found.block)).transpose()?;
-            header.iter().map(message).collect()
+            Ok((header.iter().map(message).collect::<Result<_, _>>()?, None))
         }
         Topic::Logs(filter) => {
-            let filter = LogFilter { heights: (height, height), ..filter.clone() };
-            convert::logs(&chain.logs(filter)?).iter().map(message).collect()
+            let filter = filter.clone();
+            let page: LogPage = chain.query(&Query::LogPage { filter, height, from })?;
+            let logs = convert::logs(&page.logs);
+            let messages = logs.iter().map(message);
+            Ok((messages.collect::<Result<_, _>>()?, page.next))
         }
     }
 }

@@ -1,16 +1,16 @@
 //! Dry runs of transactions: their results, and the gas that they need.
 
 use super::Genesis;
-use super::execution::{configuration, next};
+use super::execution::{self, Environment, configuration, hash_of, next};
 use super::genesis::TRANSACTION_GAS_MAX;
 use super::history;
 use super::stored::damaged;
-use super::world::{Codes, ReadError, World};
+use super::world::{self, Codes, ReadError, World};
 use alloy_eips::eip2930::{AccessList, AccessListItem};
-use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, TxKind, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
-use revm::context::result::{EVMError, ExecutionResult};
+use revm::context::result::{EVMError, ExecutionResult, HaltReason};
 use revm::context::{Context, TxEnv};
 use revm::{ExecuteEvm, MainBuilder, MainContext};
 
@@ -19,6 +19,12 @@ const STIPEND: u64 = 2_300;
 
 /// An estimate may be too high by one part in so many.
 const TOLERANCE: u64 = 64;
+
+/// Gas of a transaction that carries a value and nothing else.
+const TRANSFER_GAS: u64 = 21_000;
+
+/// Milliseconds after which an estimate is still enough.
+const LATER_MS: u64 = 12_000;
 
 /// A transaction that nobody signed.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -62,7 +68,7 @@ pub enum Called {
     },
     /// The call stops for another reason, such as a lack of gas.
     Halted {
-        /// Reason as the virtual machine names it.
+        /// Reason as Ethereum's tools know it.
         reason: String,
     },
     /// The call cannot begin.
@@ -72,81 +78,146 @@ pub enum Called {
     },
 }
 
-/// Runs a transaction after the newest block, and keeps nothing of it.
-///
-/// # Errors
-/// When the state cannot be read.
-pub(super) fn call(
-    genesis: &Genesis,
-    codes: &Codes,
-    state: &dyn State,
-    call: &Call,
-) -> Result<Called, StateError> {
-    Ok(run(genesis, codes, state, call, gas(call))?.0)
+/// Block that a dry run takes part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum CallBlock {
+    /// The block that would come next, at this time in milliseconds since the Unix epoch: what a
+    /// transaction meets that is sent now.
+    Next(u64),
+    /// The newest block of the state that is read, with its own number and time: what a call names
+    /// by a number or a hash.
+    Newest,
 }
 
-/// Estimates the gas that a transaction needs, within a part in [`TOLERANCE`]; or gives its result
-/// with all that it may have.
-///
-/// # Errors
-/// When the state cannot be read.
-pub(super) fn estimate(
-    genesis: &Genesis,
-    codes: &Codes,
-    state: &dyn State,
-    call: &Call,
-) -> Result<Result<u64, Called>, StateError> {
-    let mut enough = gas(call);
-    let (Called::Success { gas_used, .. }, refunded) = run(genesis, codes, state, call, enough)?
-    else {
-        return run(genesis, codes, state, call, enough).map(|(called, _)| Err(called));
-    };
-    let mut too_little = gas_used - 1;
-    let likely = (gas_used + refunded + STIPEND) * 64 / 63;
-    let mut attempt = likely.min(enough);
-    while enough - too_little > enough / TOLERANCE {
-        match run(genesis, codes, state, call, attempt)?.0 {
-            Called::Success { .. } => enough = attempt,
-            _ => too_little = attempt,
-        }
-        if enough <= too_little + 1 {
-            break;
-        }
-        attempt = too_little + (enough - too_little) / 2;
+/// State, and the block whose transactions are run on it and not kept.
+pub(super) struct Simulation<'a> {
+    genesis: &'a Genesis,
+    codes: &'a Codes,
+    state: &'a dyn State,
+    environment: Environment,
+    /// `true` if the block is one that is yet to come, at this time or later.
+    is_next: bool,
+}
+
+impl<'a> Simulation<'a> {
+    /// A block on a state.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub(super) fn new(
+        genesis: &'a Genesis,
+        codes: &'a Codes,
+        state: &'a dyn State,
+        block: CallBlock,
+    ) -> Result<Self, StateError> {
+        let meta = history::meta(state)?.ok_or_else(damaged)?;
+        let newest = history::block(state, meta.height)?.ok_or_else(damaged)?.header()?;
+        let newest_ms = newest.timestamp * 1_000;
+        let environment = match block {
+            CallBlock::Next(at_ms) => next(&meta, at_ms.max(newest_ms)),
+            CallBlock::Newest => Environment {
+                height: meta.height,
+                proposed_at_ms: newest_ms,
+                parent: newest.parent_hash,
+            },
+        };
+        let is_next = matches!(block, CallBlock::Next(_));
+        Ok(Self { genesis, codes, state, environment, is_next })
     }
-    Ok(Ok(enough))
+
+    /// Runs a transaction.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub(super) fn call(&self, call: &Call) -> Result<Called, StateError> {
+        Ok(self.run(call, gas(call))?.0)
+    }
+
+    /// Estimates the gas that a transaction needs, within a part in [`TOLERANCE`]; or gives its
+    /// result with all that it may have. In a block that is yet to come it is enough at once and
+    /// [`LATER_MS`] later: contracts that look at the time do more when some has passed.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub(super) fn estimate(&self, call: &Call) -> Result<Result<u64, Called>, StateError> {
+        let now = match self.least_gas(call)? {
+            Ok(gas) if self.is_next => gas,
+            estimate => return Ok(estimate),
+        };
+        let later = self.later();
+        if let (Called::Success { .. }, _) = later.run(call, now)? {
+            return Ok(Ok(now));
+        }
+        // What fails by then, whatever it has, is not for want of gas.
+        Ok(Ok(later.least_gas(call)?.map_or(now, |later| later.max(now))))
+    }
+
+    fn later(&self) -> Self {
+        let mut environment = self.environment.clone();
+        environment.proposed_at_ms += LATER_MS;
+        Self { environment, ..*self }
+    }
+
+    fn least_gas(&self, call: &Call) -> Result<Result<u64, Called>, StateError> {
+        if self.is_plain_transfer(call)?
+            && let (Called::Success { .. }, _) = self.run(call, TRANSFER_GAS)?
+        {
+            return Ok(Ok(TRANSFER_GAS));
+        }
+        let mut enough = gas(call);
+        let (gas_used, refunded) = match self.run(call, enough)? {
+            (Called::Success { gas_used, .. }, refunded) => (gas_used, refunded),
+            (called, _) => return Ok(Err(called)),
+        };
+        let mut too_little = gas_used - 1;
+        let likely = (gas_used + refunded + STIPEND) * 64 / 63;
+        let mut attempt = likely.min(enough);
+        while enough - too_little > enough / TOLERANCE {
+            match self.run(call, attempt)?.0 {
+                Called::Success { .. } => enough = attempt,
+                _ => too_little = attempt,
+            }
+            if enough <= too_little + 1 {
+                break;
+            }
+            attempt = too_little + (enough - too_little) / 2;
+        }
+        Ok(Ok(enough))
+    }
+
+    /// Nothing but a value, for an address without code.
+    fn is_plain_transfer(&self, call: &Call) -> Result<bool, StateError> {
+        let (true, Some(to)) = (call.data.is_empty(), call.to) else { return Ok(false) };
+        let account = world::account(self.state, to)?.unwrap_or_default();
+        Ok(account.code_hash == KECCAK256_EMPTY && gas(call) >= TRANSFER_GAS)
+    }
+
+    /// Runs a call with so much gas; gives the result, and the gas refunded.
+    fn run(&self, call: &Call, gas: u64) -> Result<(Called, u64), StateError> {
+        let mut configuration = configuration(self.genesis.chain_id);
+        configuration.disable_nonce_check = true;
+        configuration.disable_eip3607 = true;
+        configuration.disable_base_fee = true;
+        let hashes = |height| hash_of(self.state, height);
+        let mut evm = Context::mainnet()
+            .with_db(World::new(self.state, self.codes, &hashes))
+            .with_cfg(configuration)
+            .with_block(self.environment.block(self.genesis))
+            .build_mainnet();
+        match evm.transact_one(env(call, gas, self.genesis.chain_id)) {
+            Ok(result) => Ok(called(result)),
+            Err(EVMError::Database(ReadError(error))) => Err(error),
+            Err(error) => {
+                let reason = execution::said(&error, gas, call.from);
+                Ok((Called::Invalid { reason }, 0))
+            }
+        }
+    }
 }
 
 /// Gas limit of a call: tools name more than any transaction may have where they mean all.
 fn gas(call: &Call) -> u64 {
     call.gas.map_or(TRANSACTION_GAS_MAX, |gas| gas.min(TRANSACTION_GAS_MAX))
-}
-
-/// Runs a call with so much gas; gives the result, and the gas refunded.
-fn run(
-    genesis: &Genesis,
-    codes: &Codes,
-    state: &dyn State,
-    call: &Call,
-    gas: u64,
-) -> Result<(Called, u64), StateError> {
-    let meta = history::meta(state)?.ok_or_else(damaged)?;
-    let newest = history::block(state, meta.height)?.ok_or_else(damaged)?.header()?;
-    let mut configuration = configuration(genesis.chain_id);
-    configuration.disable_nonce_check = true;
-    configuration.disable_eip3607 = true;
-    configuration.disable_base_fee = true;
-    let hashes = |height| Ok(history::block(state, height)?.map_or(B256::ZERO, |block| block.hash));
-    let mut evm = Context::mainnet()
-        .with_db(World::new(state, codes, &hashes))
-        .with_cfg(configuration)
-        .with_block(next(&meta, newest.timestamp * 1_000).block(genesis))
-        .build_mainnet();
-    match evm.transact_one(env(call, gas, genesis.chain_id)) {
-        Ok(result) => Ok(called(result)),
-        Err(EVMError::Database(ReadError(error))) => Err(error),
-        Err(error) => Ok((Called::Invalid { reason: error.to_string() }, 0)),
-    }
 }
 
 fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
@@ -176,8 +247,28 @@ fn called(result: ExecutionResult) -> (Called, u64) {
             (Called::Success { output: output.into_data(), gas_used }, refunded)
         }
         ExecutionResult::Revert { output, .. } => (Called::Reverted { output }, 0),
-        ExecutionResult::Halt { reason, .. } => {
-            (Called::Halted { reason: format!("{reason:?}") }, 0)
-        }
+        ExecutionResult::Halt { reason, .. } => (Called::Halted { reason: halted(&reason) }, 0),
     }
+}
+
+/// What stopped a call, in the words that Ethereum's tools know.
+fn halted(reason: &HaltReason) -> String {
+    let words = match reason {
+        HaltReason::OutOfGas(_) => "out of gas",
+        HaltReason::OpcodeNotFound | HaltReason::InvalidFEOpcode | HaltReason::NotActivated => {
+            "invalid opcode"
+        }
+        HaltReason::InvalidJump => "invalid jump destination",
+        HaltReason::OutOfOffset => "return data out of bounds",
+        HaltReason::CreateCollision => "contract address collision",
+        HaltReason::CreateContractSizeLimit => "max code size exceeded",
+        HaltReason::CreateContractStartingWithEF => "invalid code: must not begin with 0xef",
+        HaltReason::CreateInitCodeSizeLimit => "max initcode size exceeded",
+        HaltReason::StateChangeDuringStaticCall | HaltReason::CallNotAllowedInsideStatic => {
+            "write protection"
+        }
+        HaltReason::CallTooDeep => "max call depth exceeded",
+        other => return other.to_string(),
+    };
+    words.to_owned()
 }

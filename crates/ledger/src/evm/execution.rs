@@ -9,7 +9,7 @@ use super::world::{Changes, Codes, ReadError, World};
 use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_OMMER_ROOT_HASH, EMPTY_WITHDRAWALS};
 use alloy_consensus::proofs::ordered_trie_root_with_encoder;
-use alloy_primitives::{B256, Bytes, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::BufMut;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::Outcome;
@@ -21,6 +21,7 @@ use revm::handler::validation::{validate_env, validate_initial_tx_gas};
 use revm::primitives::hardfork::SpecId;
 use revm::{ExecuteCommitEvm, MainBuilder, MainContext};
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// The rules: those of Prague, from the first block on.
@@ -110,13 +111,17 @@ fn check_terms(tx: TxEnv, genesis: &Genesis) -> Result<(), String> {
         .with_cfg(configuration(genesis.chain_id))
         .with_block(environment.block(genesis))
         .with_tx(tx);
-    validate_env(&mut context).map_err(|error: EVMError<Infallible>| said(&error, gas))?;
+    let from = context.tx().caller;
+    let said = |error: EVMError<Infallible>| said(&error, gas, from);
+    validate_env(&mut context).map_err(said)?;
     validate_initial_tx_gas(context.tx(), RULES, false, false, TRANSACTION_GAS_MAX, None)
         .map(drop)
-        .map_err(|error| said(&error.into(), gas))
+        .map_err(|error| said(error.into()))
 }
 
-fn said(error: &EVMError<Infallible>, gas: u64) -> String {
+/// Why a transaction with so much gas, of this sender, does not begin: in the words that Ethereum's
+/// tools know.
+pub(super) fn said<E: Display>(error: &EVMError<E>, gas: u64, from: Address) -> String {
     use InvalidTransaction as Invalid;
     let EVMError::Transaction(invalid) = error else { return error.to_string() };
     match invalid {
@@ -131,6 +136,9 @@ fn said(error: &EVMError<Infallible>, gas: u64) -> String {
         Invalid::TxGasLimitGreaterThanCap { cap, .. } => {
             format!("exceeds the gas limit of a transaction, {cap}")
         }
+        Invalid::LackOfFundForMaxFee { fee, balance } => format!(
+            "insufficient funds for gas * price + value: address {from} have {balance} want {fee}"
+        ),
         Invalid::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
         other => other.to_string(),
     }
@@ -223,7 +231,7 @@ pub(super) fn execute_under(
 }
 
 /// The hash of a block, for BLOCKHASH.
-fn hash_of(state: &dyn State, height: u64) -> Result<B256, StateError> {
+pub(super) fn hash_of(state: &dyn State, height: u64) -> Result<B256, StateError> {
     Ok(history::block(state, height)?.map_or(B256::ZERO, |block| block.hash))
 }
 

@@ -1,6 +1,6 @@
 //! Genesis of a chain: Ethereum's genesis file, as its tools write it.
 
-use alloy_genesis::GenesisAccount;
+use alloy_genesis::{ChainConfig, GenesisAccount};
 use alloy_primitives::{Address, B256, Bytes};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,8 @@ pub const HISTORY_BLOCKS: u64 = 1 << 20;
 ///
 /// It is read from the `genesis.json` of Ethereum's tools. Of `config`, `chainId` counts, and
 /// `historyBlocks`, which is ours: how many blocks keep their transactions. The rules are those of
-/// Prague without blobs and without delegations, from the first block on.
+/// Prague without blobs and without delegations, from the first block on: a file whose forks say
+/// otherwise is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Genesis {
     /// Chain that transactions must name (EIP-155).
@@ -99,6 +100,7 @@ impl Genesis {
             return Err(GenesisError::Range("config names no chainId"));
         }
         let file: alloy_genesis::Genesis = serde_json::from_value(json)?;
+        check_forks(&file.config, file.timestamp)?;
         let base_fee = u64::try_from(file.base_fee_per_gas.unwrap_or(0));
         let history = file.config.extra_fields.get_deserialized("historyBlocks").transpose()?;
         let genesis = Self {
@@ -150,9 +152,68 @@ impl Genesis {
             account.storage.iter().flatten().any(|(_, value)| *value == B256::ZERO)
         };
         check(!self.accounts.values().any(is_zero), "storage must not hold zeros: leave them out")?;
+        // EIP-7610: whoever would create a contract there could not, and nothing else makes one.
+        let has_storage_alone = |account: &GenesisAccount| {
+            let has_code = account.code.as_ref().is_some_and(|code| !code.is_empty());
+            let is_used = has_code || account.nonce.is_some_and(|nonce| nonce > 0);
+            !is_used && account.storage.as_ref().is_some_and(|storage| !storage.is_empty())
+        };
+        check(
+            !self.accounts.values().any(has_storage_alone),
+            "accounts with storage must have code or a nonce (EIP-7610)",
+        )?;
         let is_reserved = |account: &GenesisAccount| {
             account.code.as_ref().is_some_and(|code| code.starts_with(&[0xef]))
         };
         check(!self.accounts.values().any(is_reserved), "code must not begin with 0xef (EIP-3541)")
     }
+}
+
+/// Refuses forks that would make other rules than Prague's, at any block. A file that names none is
+/// taken.
+fn check_forks(config: &ChainConfig, timestamp: u64) -> Result<(), GenesisError> {
+    let refuse =
+        |refused: bool, rule| if refused { Err(GenesisError::Range(rule)) } else { Ok(()) };
+    let blocks = [
+        config.homestead_block,
+        config.eip150_block,
+        config.eip155_block,
+        config.eip158_block,
+        config.byzantium_block,
+        config.constantinople_block,
+        config.petersburg_block,
+        config.istanbul_block,
+        config.berlin_block,
+        config.london_block,
+    ];
+    refuse(
+        blocks.iter().flatten().any(|block| *block > 0),
+        "forks by block must all be at block 0: the rules are Prague's from there on",
+    )?;
+    let before = [config.shanghai_time, config.cancun_time];
+    let times = before.iter().chain([&config.prague_time]);
+    refuse(
+        times.flatten().any(|time| *time > timestamp),
+        "shanghaiTime, cancunTime and pragueTime must not be after its timestamp: the rules are \
+         Prague's from the first block on",
+    )?;
+    refuse(
+        before.iter().any(Option::is_some) && config.prague_time.is_none(),
+        "config ends its forks before Prague, whose rules these are: add \"pragueTime\": 0",
+    )?;
+    let after = [
+        config.osaka_time,
+        config.amsterdam_time,
+        config.bogota_time,
+        config.bpo1_time,
+        config.bpo2_time,
+        config.bpo3_time,
+        config.bpo4_time,
+        config.bpo5_time,
+    ];
+    refuse(
+        after.iter().any(Option::is_some),
+        "config names forks after Prague, whose rules are not here: leave osakaTime and those after \
+         it out",
+    )
 }

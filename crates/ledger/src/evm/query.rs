@@ -1,6 +1,6 @@
 //! Queries of the chain, answered from a view of the state beside execution.
 
-use super::call::{self, Call};
+use super::call::{Call, CallBlock, Simulation};
 use super::history::{self, StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
 use super::world::{self, Account, Codes};
 use super::{Genesis, stored};
@@ -12,6 +12,12 @@ use std::sync::Arc;
 
 /// Most logs of one answer.
 pub const LOGS_MAX: usize = 10_000;
+
+/// Most bytes of the logs of one answer: of their data, and 256 for each.
+pub const LOGS_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes that a log counts for beside its data: its topics, and where it was logged.
+const LOG_BYTES: usize = 256;
 
 /// Most blocks that one query about logs may span.
 pub const LOG_BLOCKS_MAX: u64 = 100_000;
@@ -36,13 +42,22 @@ pub enum Query {
     Code(Address),
     /// A storage slot: a `U256`.
     Slot(Address, U256),
-    /// Dry run of a transaction after the newest block: a [`Called`](call::Called).
-    Call(Call),
-    /// Gas that a transaction needs to succeed: a `Result<u64, `[`Called`](call::Called)`>`, whose
+    /// Dry run of a transaction in a block: a [`Called`](super::Called).
+    Call(Call, CallBlock),
+    /// Gas that a transaction needs to succeed: a `Result<u64, `[`Called`](super::Called)`>`, whose
     /// error is its result with all the gas there is.
-    Estimate(Call),
+    Estimate(Call, CallBlock),
     /// Logs that contracts emitted: a `Vec<`[`FoundLog`]`>`.
     Logs(LogFilter),
+    /// Logs of one block, whatever heights the filter names, however many they are: a [`LogPage`].
+    LogPage {
+        /// Filter that they pass.
+        filter: LogFilter,
+        /// Height of the block.
+        height: u64,
+        /// Index in the block of the first that is wanted.
+        from: u32,
+    },
 }
 
 /// Name of a block in a query.
@@ -115,6 +130,15 @@ pub struct FoundLog {
     pub log: StoredLog,
 }
 
+/// Logs of a block, as many as an answer holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct LogPage {
+    /// Logs in their order.
+    pub logs: Vec<FoundLog>,
+    /// Index in the block of the next that passes; `None` at the end.
+    pub next: Option<u32>,
+}
+
 impl LogFilter {
     /// Returns `true` if a log passes the filter.
     #[must_use]
@@ -155,37 +179,85 @@ impl LogFilter {
         if to.saturating_sub(from) >= LOG_BLOCKS_MAX {
             return Ok(Err(format!("query exceeds max block range {LOG_BLOCKS_MAX}")));
         }
-        let mut found = Vec::new();
-        let blooms = self.blooms();
+        let (blooms, mut found) = (self.blooms(), FoundLogs::default());
         for height in self.heights(state)? {
             let Some(block) = history::block(state, height)? else { continue };
-            let header = block.header()?;
-            let holds = |one: &Bloom| header.logs_bloom.contains(one);
+            let bloom = block.header()?.logs_bloom;
+            let holds = |one: &Bloom| bloom.contains(one);
             if !blooms.iter().all(|any| any.iter().any(holds)) {
                 continue;
             }
-            for (at, transaction) in
-                (0..).zip(history::transactions(state, height, block.transactions)?)
-            {
-                for (index, log) in (transaction.logs_before..).zip(transaction.logs) {
-                    if self.passes(&log) {
-                        found.push(FoundLog {
-                            height,
-                            block: block.hash,
-                            timestamp: header.timestamp,
-                            transaction: transaction.hash,
-                            transaction_index: at,
-                            index,
-                            log,
-                        });
-                    }
+            for log in self.passing(state, &block)? {
+                if let Err(reason) = found.push(log) {
+                    return Ok(Err(reason));
                 }
             }
-            if found.len() > LOGS_MAX {
-                return Ok(Err(format!("query returned more than {LOGS_MAX} results")));
+        }
+        Ok(Ok(found.logs))
+    }
+
+    /// The logs of a block from an index on, as many as an answer holds. One fits always: a
+    /// transaction's gas bounds its data.
+    fn page(&self, state: &dyn State, height: u64, from: u32) -> Result<LogPage, StateError> {
+        let Some(block) = history::block(state, height)? else { return Ok(LogPage::default()) };
+        let (mut found, mut next) = (FoundLogs::default(), None);
+        for log in self.passing(state, &block)?.filter(|log| log.index >= from) {
+            let index = log.index;
+            if found.push(log).is_err() {
+                next = Some(index);
+                break;
             }
         }
-        Ok(Ok(found))
+        Ok(LogPage { logs: found.logs, next })
+    }
+
+    /// The logs of a block that pass.
+    fn passing(
+        &self,
+        state: &dyn State,
+        block: &StoredBlock,
+    ) -> Result<impl Iterator<Item = FoundLog>, StateError> {
+        let (header, hash) = (block.header()?, block.hash);
+        let (height, timestamp) = (header.number, header.timestamp);
+        let transactions = history::transactions(state, height, block.transactions)?;
+        let located = (0..).zip(transactions).flat_map(move |(transaction_index, from)| {
+            let transaction = from.hash;
+            (from.logs_before..).zip(from.logs).map(move |(index, log)| FoundLog {
+                height,
+                block: hash,
+                timestamp,
+                transaction,
+                transaction_index,
+                index,
+                log,
+            })
+        });
+        Ok(located.filter(|found| self.passes(&found.log)))
+    }
+}
+
+/// Logs that were found so far, within the bounds of an answer.
+#[derive(Default)]
+struct FoundLogs {
+    logs: Vec<FoundLog>,
+    bytes: usize,
+}
+
+impl FoundLogs {
+    /// Adds one.
+    ///
+    /// # Errors
+    /// When there is no room for it, in the words that Ethereum's tools know.
+    fn push(&mut self, log: FoundLog) -> Result<(), String> {
+        self.bytes += LOG_BYTES + log.log.data.len();
+        if self.logs.len() == LOGS_MAX {
+            return Err(format!("query returned more than {LOGS_MAX} results"));
+        }
+        if self.bytes > LOGS_BYTES_MAX {
+            return Err(format!("query returned more than {LOGS_BYTES_MAX} bytes"));
+        }
+        self.logs.push(log);
+        Ok(())
     }
 }
 
@@ -224,6 +296,14 @@ fn answer(content: &impl BorshSerialize) -> Answer {
 }
 
 impl EvmReader {
+    fn simulation<'a>(
+        &'a self,
+        state: &'a dyn State,
+        block: CallBlock,
+    ) -> Result<Simulation<'a>, StateError> {
+        Simulation::new(&self.genesis, &self.codes, state, block)
+    }
+
     fn answer(&self, state: &dyn State, query: Query) -> Answer {
         match query {
             Query::Head => answer(&head(state)?),
@@ -232,14 +312,15 @@ impl EvmReader {
             Query::Account(at) => answer(&account(state, at)?),
             Query::Code(at) => answer(&world::code(state, account(state, at)?.code_hash)?),
             Query::Slot(at, slot) => answer(&world::slot(state, at, slot)?),
-            Query::Call(call) => answer(&call::call(&self.genesis, &self.codes, state, &call)?),
-            Query::Estimate(call) => {
-                answer(&call::estimate(&self.genesis, &self.codes, state, &call)?)
+            Query::Call(call, block) => answer(&self.simulation(state, block)?.call(&call)?),
+            Query::Estimate(call, block) => {
+                answer(&self.simulation(state, block)?.estimate(&call)?)
             }
             Query::Logs(filter) => match filter.find(state)? {
                 Ok(found) => answer(&found),
                 Err(error) => Ok(Err(error)),
             },
+            Query::LogPage { filter, height, from } => answer(&filter.page(state, height, from)?),
         }
     }
 }

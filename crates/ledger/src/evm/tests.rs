@@ -16,6 +16,9 @@ mod golden;
 const CHAIN: u64 = 1_337;
 const RICH: &str = "rich";
 
+/// The block that would come at once.
+const NEXT: CallBlock = CallBlock::Next(0);
+
 /// A ledger with one client, through whose requests everything comes.
 struct Ledger {
     executor: Executor,
@@ -230,7 +233,7 @@ fn a_contract_is_created_called_and_logs() {
         data: mix::call("balanceOf(address)", &[to.into_word()]),
         access_list: Vec::new(),
     };
-    let called: Called = ledger.ask(&Query::Call(of)).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(of, NEXT)).expect("a call");
     let Called::Success { output, .. } = called else { panic!("{called:?}") };
     assert_eq!(U256::from_be_slice(&output), U256::from(42));
 
@@ -439,31 +442,155 @@ fn a_call_says_why_it_fails_and_an_estimate_is_enough() {
         data: mix::transfer(Address::repeat_byte(2), U256::from(1)),
         access_list: Vec::new(),
     };
-    let Called::Reverted { output } = ledger.ask(&Query::Call(call.clone())).expect("a call")
+    let Called::Reverted { output } = ledger.ask(&Query::Call(call.clone(), NEXT)).expect("a call")
     else {
         panic!("who has nothing pays")
     };
     let selector = keccak256("InsufficientBalance(address,uint256,uint256)");
     assert_eq!(output[..4], selector[..4]);
     let estimated: Result<u64, Called> =
-        ledger.ask(&Query::Estimate(call.clone())).expect("an estimate");
+        ledger.ask(&Query::Estimate(call.clone(), NEXT)).expect("an estimate");
     assert_eq!(estimated, Err(Called::Reverted { output }));
 
     let holder = Signer::derived("quorate mix 3 0").0.address();
     let call = Call { from: holder, ..call };
     let estimate: Result<u64, Called> =
-        ledger.ask(&Query::Estimate(call.clone())).expect("an estimate");
+        ledger.ask(&Query::Estimate(call.clone(), NEXT)).expect("an estimate");
     let estimate = estimate.expect("it succeeds");
     let listed = Call { access_list: vec![(mix::TOKEN, vec![B256::ZERO])], ..call.clone() };
-    let called: Called = ledger.ask(&Query::Call(listed)).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(listed, NEXT)).expect("a call");
     assert!(matches!(called, Called::Success { .. }), "{called:?}");
     let with = |gas| Call { gas: Some(gas), ..call.clone() };
-    let called: Called = ledger.ask(&Query::Call(with(estimate))).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(with(estimate), NEXT)).expect("a call");
     assert!(matches!(called, Called::Success { .. }), "{called:?}");
-    let unbounded: Called = ledger.ask(&Query::Call(with(u64::MAX))).expect("a call");
+    let unbounded: Called = ledger.ask(&Query::Call(with(u64::MAX), NEXT)).expect("a call");
     assert!(matches!(unbounded, Called::Success { .. }), "{unbounded:?}");
-    let called: Called = ledger.ask(&Query::Call(with(estimate * 9 / 10))).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(with(estimate * 9 / 10), NEXT)).expect("a call");
     assert!(!matches!(called, Called::Success { .. }), "the estimate is far too high");
+}
+
+/// A ledger with a contract of this code, called once at this time.
+fn called_once(code: &'static [u8], at_ms: u64) -> (Ledger, Call) {
+    let contract = Address::repeat_byte(0xc0);
+    let mut genesis = genesis();
+    let account = alloy_genesis::GenesisAccount::default().with_code(Some(code.into()));
+    genesis.accounts.insert(contract, account);
+    let mut ledger = Ledger::new(genesis);
+    let call = TxEip1559 { gas_limit: 100_000, ..payment(0, contract, U256::ZERO) };
+    let outcomes = ledger.execute_at(at_ms, &[signer(RICH).sign(call)]);
+    assert!(applied(&outcomes[0]).success);
+    let call = Call {
+        from: signer(RICH).address(),
+        to: Some(contract),
+        gas: None,
+        gas_price: 0,
+        value: U256::ZERO,
+        data: EvmBytes::new(),
+        access_list: Vec::new(),
+    };
+    (ledger, call)
+}
+
+#[test]
+fn a_call_sees_the_block_that_would_come_now_or_the_one_that_it_names() {
+    // (TIMESTAMP << 64) + NUMBER
+    let code = &[0x42, 0x60, 64, 0x1b, 0x43, 0x01, 0x5f, 0x52, 0x60, 32, 0x5f, 0xf3];
+    let (mut ledger, call) = called_once(code, 50_000);
+    let mut seen = |block| match ledger.ask(&Query::Call(call.clone(), block)).expect("a call") {
+        Called::Success { output, .. } => {
+            let words = U256::from_be_slice(&output).into_limbs();
+            (words[1], words[0])
+        }
+        called => panic!("{called:?}"),
+    };
+    assert_eq!(seen(CallBlock::Next(110_999)), (110, 2));
+    assert_eq!(seen(CallBlock::Next(7_000)), (50, 2), "no block is older than its parent");
+    assert_eq!(seen(CallBlock::Newest), (50, 1));
+}
+
+/// A pair of Uniswap's second version is such a contract: it adds up prices once a second.
+#[test]
+fn an_estimate_is_enough_for_who_comes_seconds_later() {
+    // if (TIMESTAMP != slot 0) slot 0 = TIMESTAMP
+    let code = &[0x42, 0x5f, 0x54, 0x14, 0x60, 11, 0x57, 0x42, 0x5f, 0x55, 0x00, 0x5b, 0x00];
+    let (mut ledger, call) = called_once(code, 50_000);
+    let mut estimate = |block| {
+        let query = Query::Estimate(call.clone(), block);
+        ledger.ask::<Result<u64, Called>>(&query).expect("an estimate").expect("it succeeds")
+    };
+    let (at_once, in_its_own) = (estimate(CallBlock::Next(50_000)), estimate(CallBlock::Newest));
+    assert!(at_once > in_its_own + 2_000, "{at_once} of which {in_its_own} are for the second");
+    let with = Call { gas: Some(at_once), ..call.clone() };
+    for at_ms in [50_000, 51_000, 60_000] {
+        let query = Query::Call(with.clone(), CallBlock::Next(at_ms));
+        let called: Called = ledger.ask(&query).expect("a call");
+        assert!(matches!(called, Called::Success { .. }), "at {at_ms}: {called:?}");
+    }
+}
+
+#[test]
+fn a_plain_transfer_needs_what_it_uses() {
+    let mut ledger = Ledger::new(genesis());
+    let call = Call {
+        from: signer(RICH).address(),
+        to: Some(Address::repeat_byte(9)),
+        gas: None,
+        gas_price: 0,
+        value: U256::ONE,
+        data: EvmBytes::new(),
+        access_list: Vec::new(),
+    };
+    let mut ask = |call: Call| {
+        ledger.ask::<Result<u64, Called>>(&Query::Estimate(call, NEXT)).expect("an estimate")
+    };
+    assert_eq!(ask(call.clone()), Ok(21_000));
+    let listed = Call { access_list: vec![(mix::TOKEN, Vec::new())], ..call.clone() };
+    assert!(ask(listed).expect("it succeeds") > 21_000);
+    let poor = Call { from: Address::repeat_byte(8), ..call };
+    let Err(Called::Invalid { reason }) = ask(poor) else { panic!("who has nothing pays") };
+    assert!(reason.starts_with("insufficient funds for gas * price + value"), "{reason}");
+}
+
+/// A thousand large logs take as much memory as a hundred thousand small ones.
+#[test]
+fn an_answer_about_logs_is_bounded_in_bytes() {
+    const BYTES: u32 = 64 * 1024;
+    // LOG0(0, 64 KiB)
+    let code = &[0x62, 0x01, 0x00, 0x00, 0x5f, 0xa0];
+    let contract = Address::repeat_byte(0xc0);
+    let mut genesis = genesis();
+    let account = alloy_genesis::GenesisAccount::default().with_code(Some(code[..].into()));
+    genesis.accounts.insert(contract, account);
+    let mut ledger = Ledger::new(genesis);
+    let fits = LOGS_BYTES_MAX as u64 / u64::from(BYTES + 256);
+    let logging = |nonce| {
+        let gas_limit = 1_000_000;
+        signer(RICH).sign(TxEip1559 { gas_limit, ..payment(nonce, contract, U256::ZERO) })
+    };
+    let find = |ledger: &mut Ledger| {
+        let filter = LogFilter { heights: (0, 300), ..LogFilter::default() };
+        ledger.ask::<Vec<FoundLog>>(&Query::Logs(filter))
+    };
+    for nonce in 0..fits {
+        assert!(applied(&ledger.execute(&[logging(nonce)])[0]).success);
+    }
+    assert_eq!(find(&mut ledger).expect("logs").len() as u64, fits);
+    ledger.execute(&[logging(fits)]);
+    assert_eq!(find(&mut ledger), Err("query returned more than 4194304 bytes".into()));
+
+    // One block that has more is read in pages.
+    let all: Vec<_> = (fits + 1..=2 * fits + 1).map(logging).collect();
+    ledger.execute(&all);
+    let (mut from, mut indices) = (Some(0), Vec::new());
+    while let Some(first) = from {
+        let (filter, height) = (LogFilter::default(), fits + 2);
+        let query = Query::LogPage { filter, height, from: first };
+        let page: LogPage = ledger.ask(&query).expect("a page");
+        assert!(page.logs.len() as u64 <= fits);
+        indices.extend(page.logs.iter().map(|log| u64::from(log.index)));
+        from = page.next;
+    }
+    assert_eq!(indices, (0..=fits).collect::<Vec<_>>());
 }
 
 #[test]
@@ -524,6 +651,15 @@ fn a_genesis_file_is_read_as_ethereums_tools_write_it() {
         ("\"0x10\"", "\"soon\"", "this is no genesis"),
         ("\"0x10\"", "\"0xffffffffffffffff\"", "timestamp must be in seconds"),
         ("100000\" }", "100000\", \"code\": \"0xef\" }", "code must not begin with 0xef"),
+        ("\"londonBlock\": 0", "\"londonBlock\": 5", "must all be at block 0"),
+        ("\"londonBlock\": 0", "\"pragueTime\": 17", "must not be after its timestamp"),
+        ("\"londonBlock\": 0", "\"cancunTime\": 0", "add \"pragueTime\": 0"),
+        ("\"londonBlock\": 0", "\"pragueTime\": 0, \"osakaTime\": 0", "forks after Prague"),
+        (
+            "100000\" }",
+            "100000\", \"storage\": { \"0x01\": \"0x01\" } }",
+            "must have code or a nonce (EIP-7610)",
+        ),
     ] {
         let error = Genesis::parse(&text.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(error.contains(says), "{error}");

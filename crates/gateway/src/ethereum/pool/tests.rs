@@ -47,6 +47,24 @@ fn what_follows_without_a_gap_is_due_once() {
     assert_eq!(content.due(one, 5), [due[1].clone()], "what nobody took is sent again");
 }
 
+/// Its receipt is waited for from when it is sent until it is here no more.
+#[test]
+fn what_is_under_way_is_waited_for() {
+    let mut content = Content::default();
+    let hash = put(&mut content, "one", 4, 1).expect("taken");
+    assert!(content.under_way(&hash).is_none(), "those before it may never come");
+    assert_eq!(content.due(address("one"), 4).len(), 1);
+    let (_, here) = content.under_way(&hash).expect("sent");
+    let here = here.expect("it is here");
+    assert!(here.has_changed().is_ok());
+    content.put_at(hash, Stage::Applied);
+    content.prune_below(address("one"), 5);
+    assert!(here.has_changed().is_err(), "it is executed");
+    let (_, here) = content.under_way(&hash).expect("it came just now");
+    assert!(here.is_none());
+    assert!(content.under_way(&B256::ZERO).is_none(), "it was sent to others, or to nobody");
+}
+
 #[test]
 fn a_transaction_is_replaced_by_one_that_pays_more_and_only_before_it_is_sent() {
     let mut content = Content::default();
