@@ -1,0 +1,49 @@
+// The running ledger, taken from the environment, and what ethers 6 has to work with it: as it comes, with no setting of
+// its own but the address.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { ContractFactory, JsonRpcProvider, Wallet } from "ethers";
+
+function setting(name, meaning) {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set: ${meaning}`);
+  return value;
+}
+
+const RPC = setting("QUORATE_RPC", "the HTTP URL of the ledger's JSON-RPC");
+const KEYS = setting(
+  "QUORATE_KEYS",
+  "private keys of funded accounts, 0x and hexadecimal, separated by commas",
+).split(",");
+if (KEYS.length < 8) {
+  throw new Error(`QUORATE_KEYS holds ${KEYS.length} keys; this suite uses the fifth to the eighth`);
+}
+
+export const provider = new JsonRpcProvider(RPC);
+
+/** The accounts of this suite: nobody else sends with their nonces. */
+export const [sender, idler, ...traders] = KEYS.slice(4, 8).map((key) => new Wallet(key, provider));
+
+const { resolve } = createRequire(import.meta.url);
+const UNISWAP = {
+  UniswapV2Factory: "@uniswap/v2-core/build/UniswapV2Factory.json",
+  UniswapV2Pair: "@uniswap/v2-core/build/UniswapV2Pair.json",
+  UniswapV2Router02: "@uniswap/v2-periphery/build/UniswapV2Router02.json",
+  WETH9: "@uniswap/v2-periphery/build/WETH9.json",
+};
+
+/** A contract's interface and code: of this project, or as Uniswap published it. */
+export function artefact(name) {
+  const published = UNISWAP[name];
+  const path = published
+    ? resolve(published)
+    : new URL(`../../contracts/artifacts/${name}.json`, import.meta.url);
+  return JSON.parse(readFileSync(path, "utf8"));
+}
+
+/** Deploys a contract, and waits as its documentation says. */
+export async function deploy(signer, name, ...args) {
+  const { abi, bytecode } = artefact(name);
+  const contract = await new ContractFactory(abi, bytecode, signer).deploy(...args);
+  return contract.waitForDeployment();
+}

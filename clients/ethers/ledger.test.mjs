@@ -1,0 +1,71 @@
+// What ethers 6 finds when it works with a ledger, one call after the other as its documentation has them: no gas limits, no
+// nonces, no other caches or intervals than its own.
+import { strict as assert } from "node:assert";
+import { after, test } from "node:test";
+import { Wallet, isCallException } from "ethers";
+import { deploy, idler, provider, sender } from "./ledger.mjs";
+
+/** Clients that send while nobody else does. */
+const CONFIRMATIONS = 3;
+const SENDS = 100;
+
+// Else its timers keep the process alive.
+after(() => provider.destroy());
+
+/** Its code returns TIMESTAMP and NUMBER as two words. */
+const CLOCK = "0x425f5243602052" + "60405ff3";
+
+function stranger() {
+  return Wallet.createRandom().address;
+}
+
+async function clock(blockTag) {
+  const words = await provider.call({ data: CLOCK, blockTag });
+  return [Number(BigInt(words.slice(0, 66))), Number(BigInt(`0x${words.slice(66)}`))];
+}
+
+test("a hundred transfers, one after the other", async () => {
+  const to = stranger();
+  for (let sent = 0; sent < SENDS; sent += 1) {
+    const receipt = await (await sender.sendTransaction({ to, value: 1n })).wait();
+    assert.equal(receipt.status, 1);
+  }
+  assert.equal(await provider.getBalance(to), BigInt(SENDS));
+});
+
+test("a receipt is there as soon as it is asked for", async () => {
+  for (let sent = 0; sent < 5; sent += 1) {
+    const { hash } = await sender.sendTransaction({ to: stranger(), value: 1n });
+    assert.ok(await provider.getTransactionReceipt(hash), "hardhat's matchers ask once");
+  }
+});
+
+test("confirmations come though nobody sends", async () => {
+  const transaction = await idler.sendTransaction({ to: stranger(), value: 1n });
+  const receipt = await transaction.wait(CONFIRMATIONS);
+  assert.ok((await receipt.confirmations()) >= CONFIRMATIONS);
+});
+
+test("a plain transfer is estimated at what it costs", async () => {
+  assert.equal(await provider.estimateGas({ from: idler.address, to: stranger(), value: 1n }), 21_000n);
+});
+
+test("calls see the block that would come now, and past ones their own", async () => {
+  const newest = await provider.getBlock("latest");
+  const began = Math.floor(Date.now() / 1_000);
+  const [time, number] = await clock("latest");
+  assert.ok(time >= began, `${time} is over by ${began}`);
+  assert.ok(number > newest.number);
+  assert.deepEqual(await clock(newest.number), [newest.timestamp, newest.number]);
+});
+
+test("who has nothing, or too little, is told so", async () => {
+  const poor = Wallet.createRandom(provider);
+  const failed = (promise) => promise.then(() => assert.fail("it succeeded"), (error) => error);
+  const error = await failed(poor.sendTransaction({ to: stranger(), value: 1n }));
+  assert.equal(error.code, "INSUFFICIENT_FUNDS", error.message);
+  const token = await deploy(idler, "Token", "Quorate", "QRT", 1n);
+  const reverted = await failed(token.connect(idler).transfer(stranger(), 2n));
+  assert.ok(isCallException(reverted), reverted.message);
+  assert.equal(token.interface.parseError(reverted.data).name, "InsufficientBalance");
+});
