@@ -26,11 +26,18 @@ async function clock(blockTag) {
 
 test("a hundred transfers, one after the other", async () => {
   const to = stranger();
+  const blocks = [];
   for (let sent = 0; sent < SENDS; sent += 1) {
     const receipt = await (await sender.sendTransaction({ to, value: 1n })).wait();
     assert.equal(receipt.status, 1);
+    blocks.push(receipt.blockNumber);
   }
   assert.equal(await provider.getBalance(to), BigInt(SENDS));
+  // Long after: what it was then, and before.
+  assert.equal(await provider.getBalance(to, blocks[0] - 1), 0n);
+  for (const [index, block] of blocks.entries()) {
+    assert.equal(await provider.getBalance(to, block), BigInt(index + 1), `at ${block}`);
+  }
 });
 
 test("a receipt is there as soon as it is asked for", async () => {

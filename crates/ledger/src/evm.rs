@@ -53,8 +53,8 @@ use query::EvmReader;
 use quorate_crypto::{Digest, hash_parts};
 use quorate_types::Versions;
 use quorate_types::service::{
-    Admission, BlockContext, Operation, Outcome, Preparation, Proven, Reader, Service, State,
-    StateError,
+    Admission, BlockContext, Operation, Outcome, Preparation, Proven, Reader, Remembered, Service,
+    State, StateError,
 };
 use std::mem;
 use std::sync::Arc;
@@ -150,6 +150,11 @@ impl Service for Evm {
 
     fn reader(&self) -> Option<Arc<dyn Reader>> {
         Some(Arc::clone(&self.reader) as Arc<dyn Reader>)
+    }
+
+    /// Accounts, storage, and which block is the newest: the rest is never changed.
+    fn remembered(&self) -> Option<Remembered> {
+        Some(|key| entries::is_entry(key) || history::is_meta(key))
     }
 
     fn limit_cache(&mut self, bytes: u64) {

@@ -21,6 +21,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 mod agreed;
+mod archive;
 pub mod check;
 mod doors;
 pub mod fields;
@@ -29,6 +30,7 @@ mod template;
 
 pub(crate) use agreed::{HostCheck, UPGRADE};
 pub use agreed::{check_next_host, genesis_digest, read_committee_file};
+pub use archive::Archive;
 pub(crate) use doors::{access_of, is_reachable};
 
 /// Configuration of one validator, and what its committee file says of settings.
@@ -105,6 +107,15 @@ pub struct NodeConfig {
     /// Bytes of memory for hashes of the leaves of the state's tree, at least 1 MiB.
     #[serde(default = "default_state_cache")]
     pub state_cache_bytes: u64,
+    /// States of earlier heights that are kept, where the service is asked of them.
+    #[serde(default)]
+    pub archive: Archive,
+    /// Most bytes of an archive of recent states.
+    #[serde(default = "default_archive_bytes")]
+    pub archive_bytes: u64,
+    /// Most heights of an archive of recent states; 0: as many as fit.
+    #[serde(default)]
+    pub archive_heights: u64,
     /// Bytes of a file that is written ahead and deleted when the disk is full, so that what was
     /// promised can be finished; 0: none. Absent: a 64th of the file system, at most 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,6 +207,10 @@ fn default_retention() -> u64 {
 
 fn default_state_cache() -> u64 {
     128 << 20
+}
+
+fn default_archive_bytes() -> u64 {
+    1 << 30
 }
 
 fn default_service() -> String {
@@ -408,6 +423,9 @@ impl NodeConfig {
             durability: Durability::default(),
             retention_bytes: default_retention(),
             state_cache_bytes: default_state_cache(),
+            archive: Archive::default(),
+            archive_bytes: default_archive_bytes(),
+            archive_heights: 0,
             disk_reserve_bytes: None,
             comparison: false,
             service: default_service(),
@@ -514,18 +532,14 @@ impl NodeConfig {
             "write an IP address and a port, such as \"127.0.0.1:9200\"",
         )?;
         self.check_tls(check)?;
-        check(
-            self.retention_bytes >= LogConfig::RETENTION_BYTES_MIN,
-            "retention_bytes",
-            &self.retention_bytes,
-            "it must be at least 1048576",
-        )?;
-        check(
-            self.state_cache_bytes >= 1 << 20,
-            "state_cache_bytes",
-            &self.state_cache_bytes,
-            "it must be at least 1048576",
-        )?;
+        let sizes = [
+            ("retention_bytes", self.retention_bytes, LogConfig::RETENTION_BYTES_MIN),
+            ("state_cache_bytes", self.state_cache_bytes, 1 << 20),
+            ("archive_bytes", self.archive_bytes, 1 << 20),
+        ];
+        for (name, bytes, least) in sizes {
+            check(bytes >= least, name, &bytes, "it must be at least 1048576")?;
+        }
         self.check_agreed(check)?;
         self.check_learners(check)?;
         let threads = |count: usize| (1..=64).contains(&count);

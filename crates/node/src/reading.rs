@@ -7,6 +7,7 @@ use crate::certificates::{CertificateWriter, Certificates};
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
+use quorate_storage::history::StateHistory;
 use quorate_storage::{Executor, Owner, Room, StateView, StorageError};
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;
@@ -23,6 +24,7 @@ const VIEWS: usize = 16;
 #[derive(Debug)]
 pub struct StateViews {
     reader: Option<Arc<dyn Reader>>,
+    history: Option<Arc<dyn StateHistory>>,
     kept: RwLock<VecDeque<Arc<StateView>>>,
     newest: watch::Sender<Height>,
     certificates: Mutex<Certificates>,
@@ -52,6 +54,7 @@ impl StateViews {
         };
         let views = Self {
             reader,
+            history: executor.history(),
             kept: RwLock::default(),
             newest: watch::Sender::new(Height(0)),
             certificates: Mutex::new(certificates),
@@ -97,6 +100,17 @@ pub struct Reading {
     views: Arc<StateViews>,
 }
 
+/// A state that was asked for.
+enum Found<'a> {
+    View(Arc<StateView>),
+    /// The state after a height that is over, as a newer one and the archive have it.
+    Past {
+        history: &'a dyn StateHistory,
+        height: Height,
+        newest: Arc<StateView>,
+    },
+}
+
 /// Reason that a query has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadingError {
@@ -129,18 +143,44 @@ impl Reading {
     /// # Errors
     /// [`ReadingError`].
     pub fn query(&self, at: Option<Height>, question: &[u8]) -> Result<Bytes, ReadingError> {
-        let view = self.view(at)?;
-        view.query(self.reader.as_ref(), question)?.map_err(ReadingError::Refused)
+        let reader = self.reader.as_ref();
+        let answer = match self.view(at)? {
+            Found::View(view) => view.query(reader, question)?,
+            Found::Past { history, height, newest } => {
+                let answer = newest.query_past(history, height, reader, question)?;
+                // It may have been given up meanwhile.
+                self.past(height, newest)?;
+                answer
+            }
+        };
+        answer.map_err(ReadingError::Refused)
     }
 
-    fn view(&self, at: Option<Height>) -> Result<Arc<StateView>, ReadingError> {
+    fn view(&self, at: Option<Height>) -> Result<Found<'_>, ReadingError> {
         let kept = self.views.kept.read();
-        let (oldest, newest) = (kept.front(), kept.back());
-        let (oldest, newest) = oldest.zip(newest).expect("one is put out at the start");
+        let newest = kept.back().expect("one is put out at the start");
         let asked = at.unwrap_or(newest.height());
-        let found = kept.iter().rev().find(|view| view.height() == asked);
-        let (oldest, newest) = (oldest.height(), newest.height());
-        found.cloned().ok_or(ReadingError::NotKept { asked, oldest, newest })
+        match kept.iter().rev().find(|view| view.height() == asked) {
+            Some(view) => Ok(Found::View(Arc::clone(view))),
+            None => self.past(asked, Arc::clone(newest)),
+        }
+    }
+
+    /// The state after a height that is over, if the archive has it.
+    fn past(&self, asked: Height, newest: Arc<StateView>) -> Result<Found<'_>, ReadingError> {
+        let history = self.views.history.as_deref();
+        let archived = history.and_then(|history| Some((history, history.oldest()?)));
+        match archived {
+            Some((history, oldest)) if (oldest..=newest.height()).contains(&asked) => {
+                Ok(Found::Past { history, height: asked, newest })
+            }
+            _ => {
+                let kept = self.views.kept.read();
+                let viewed = kept.front().expect("one is put out at the start").height();
+                let oldest = archived.map_or(viewed, |(_, oldest)| oldest.min(viewed));
+                Err(ReadingError::NotKept { asked, oldest, newest: newest.height() })
+            }
+        }
     }
 
     /// The newest height, and notice of later ones. Its view is out before it shows here.

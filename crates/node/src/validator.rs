@@ -22,6 +22,7 @@
 //! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
 //! A write that finds no room waits ([`Room`](quorate_storage::Room)).
 
+mod archive;
 mod origin;
 mod stores;
 mod succession;

@@ -45,6 +45,7 @@ pub use snapshot::SnapshotJob;
 pub use view::StateView;
 
 use crate::StorageError;
+use crate::history::{Before, StateHistory, Writing};
 use crate::store::{Checkpoint, Store, Transaction};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
@@ -56,12 +57,14 @@ use quorate_types::executed::Completion;
 use quorate_types::machine::{Block, DecidedRecord, Executed, ExecutedUpTo, QueryResult};
 use quorate_types::request::Answer;
 use quorate_types::service::{
-    BlockContext, KeyRange, Operation, Outcome, Reader, Service, State, StateError, Visitor,
+    BlockContext, KeyRange, Operation, Outcome, Reader, Remembered, Service, State, StateError,
+    Visitor,
 };
 use quorate_types::{ClientId, Header, Height, Request, Results};
 use session::{CompletedResult, RequestStatus};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -110,6 +113,7 @@ pub struct Executor {
     failure: Option<StorageError>,
     /// Most bytes of kept results: a constant, but for tests.
     kept_bytes_max: u64,
+    history: Option<Writing>,
 }
 
 /// Entry that is stored under [`EXECUTED`].
@@ -169,6 +173,7 @@ impl Executor {
             durable,
             failure: None,
             kept_bytes_max: kept_results::BYTES_MAX,
+            history: None,
         };
         executor.open_service(executor.record.as_ref().map(|record| record.header))?;
         let mut executed = executor.executed();
@@ -176,6 +181,25 @@ impl Executor {
             executed.recent = load_recent(executor.store.as_ref(), executed.height())?;
         }
         Ok((executor, executed))
+    }
+
+    /// Has a history kept from now on of what the service's state was, of the keys that the service
+    /// chooses ([`Service::remembered`]).
+    pub fn keep_history(&mut self, history: Arc<dyn StateHistory>) {
+        history.begin(self.height());
+        self.history = Some(Writing(history));
+    }
+
+    /// Returns `true` if the service's reader may be asked of past states.
+    #[must_use]
+    pub fn is_asked_of_the_past(&self) -> bool {
+        self.service.remembered().is_some()
+    }
+
+    /// History of the state, where one is kept.
+    #[must_use]
+    pub fn history(&self) -> Option<Arc<dyn StateHistory>> {
+        self.history.as_ref().map(|Writing(history)| Arc::clone(history))
     }
 
     /// Height that execution came to, durably or not; `None` before any.
@@ -225,6 +249,9 @@ impl Executor {
     /// Begins to make durable what was executed so far; waits for the checkpoint before.
     fn begin_checkpoint(&mut self) -> Result<(), StorageError> {
         self.await_checkpoint()?;
+        if let Some(Writing(history)) = &self.history {
+            history.make_durable();
+        }
         let begun = self.store.checkpoint().map_err(StorageError::from);
         let checkpoint = self.settle(begun)?;
         self.checkpoint = Some((self.height(), checkpoint));
@@ -394,8 +421,10 @@ impl Executor {
         let context = BlockContext { height: block.height(), proposed_at_ms: self.stamp_of(block) };
         let mut transaction = self.store.begin()?;
         let sorted = sort_requests(transaction.as_ref(), block)?;
-        let mut state = ServiceState { transaction: transaction.as_mut(), is_changed: false };
+        let remembered = self.history.as_ref().and_then(|_| self.service.remembered());
+        let mut state = ServiceState::new(transaction.as_mut(), remembered);
         let outcomes = execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
+        let before = mem::take(&mut state.before);
         let state = self.service.root(&state)?;
         if mutants::active(Mutant::SplitCommit) {
             transaction.commit(true)?;
@@ -443,6 +472,9 @@ impl Executor {
             transaction.delete(&decided_key(Height(old)))?;
         }
         transaction.commit(false)?;
+        if let Some(Writing(history)) = &self.history {
+            history.record(block.height(), before);
+        }
 
         let answers = answers.into_iter().filter_map(answer).collect();
         Ok((record, Executed { header, leaves, answers, operations }))
@@ -453,7 +485,7 @@ impl Executor {
 /// it.
 fn fill(store: &mut dyn Store, service: &mut dyn Service) -> Result<(), StorageError> {
     let mut transaction = store.begin()?;
-    let mut state = ServiceState { transaction: transaction.as_mut(), is_changed: false };
+    let mut state = ServiceState::new(transaction.as_mut(), None);
     service.genesis(&mut state)?;
     if state.is_changed {
         transaction.commit(true)?;
@@ -635,6 +667,26 @@ fn scan_service(
 struct ServiceState<'a, 'b> {
     transaction: &'a mut (dyn Transaction + 'b),
     is_changed: bool,
+    /// Chooses the keys of which a history keeps what they were, where there is one.
+    remembered: Option<Remembered>,
+    /// Values of those keys before they were changed here.
+    before: Before,
+}
+
+impl<'a, 'b> ServiceState<'a, 'b> {
+    fn new(transaction: &'a mut (dyn Transaction + 'b), remembered: Option<Remembered>) -> Self {
+        Self { transaction, is_changed: false, remembered, before: Before::new() }
+    }
+
+    /// Notes what a key is before it is changed for the first time.
+    fn remember(&mut self, key: &[u8], stored: &[u8]) -> Result<(), StateError> {
+        if self.remembered.is_some_and(|is_remembered| is_remembered(key))
+            && !self.before.contains_key(key)
+        {
+            self.before.insert(key.to_vec(), self.transaction.get(stored)?);
+        }
+        Ok(())
+    }
 }
 
 impl State for ServiceState<'_, '_> {
@@ -644,12 +696,16 @@ impl State for ServiceState<'_, '_> {
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StateError> {
         self.is_changed = true;
-        self.transaction.put(&service_key(key), value)
+        let stored = service_key(key);
+        self.remember(key, &stored)?;
+        self.transaction.put(&stored, value)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
         self.is_changed = true;
-        self.transaction.delete(&service_key(key))
+        let stored = service_key(key);
+        self.remember(key, &stored)?;
+        self.transaction.delete(&stored)
     }
 
     fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {

@@ -6,6 +6,7 @@
 //!   [`FaultyDisk`] over either in tests.
 //! * [`Executor`] wraps a [`Service`](quorate_types::Service): every request takes effect exactly
 //!   once, and state, sessions and height are committed in one transaction of a [`Store`].
+//! * [`StateHistory`](history::StateHistory) keeps what the state was at heights that are over.
 //! * [`Archive`] keeps numbered entries, and [`Runs`] what they came to, for payment authorities.
 //! * [`Snapshots`] keeps the last two snapshots of that state, for members that fell further behind
 //!   than anybody's log.
@@ -43,6 +44,7 @@ mod archive;
 pub mod disk;
 mod error;
 pub mod executor;
+pub mod history;
 pub mod journal;
 mod log;
 mod owner;

@@ -170,6 +170,9 @@ pub trait Reader: Send + Sync + std::fmt::Debug {
     fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Bytes, String>, StateError>;
 }
 
+/// Says of a key of the state if anybody may want the values that it had.
+pub type Remembered = fn(&[u8]) -> bool;
+
 /// Service that a committee replicates.
 pub trait Service: Send {
     /// Its name in configurations and reports.
@@ -207,6 +210,13 @@ pub trait Service: Send {
 
     /// Reader that answers queries beside execution; `None` if the service has none.
     fn reader(&self) -> Option<Arc<dyn Reader>> {
+        None
+    }
+
+    /// Chooses the keys of which a host that keeps a history keeps what they were, for its reader
+    /// to be asked of past states. Beside them it may read keys there that never change once they
+    /// are set, and no ranges. `None`: nobody asks.
+    fn remembered(&self) -> Option<Remembered> {
         None
     }
 

@@ -33,6 +33,11 @@ const HASH: u8 = b'h';
 const LOGGED: u8 = b'l';
 const META: &[u8] = b"m";
 
+/// Returns `true` if a key of the state is that of [`Meta`].
+pub(super) fn is_meta(key: &[u8]) -> bool {
+    key == META
+}
+
 /// Number of transactions that lie together.
 const PART: u32 = 32;
 

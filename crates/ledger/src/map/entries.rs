@@ -23,6 +23,11 @@ pub(crate) fn decode(entry: &[u8]) -> Result<(Digest, &[u8]), StateError> {
     Ok((Digest(*hash), value))
 }
 
+/// Returns `true` if a key of the state is that of an entry.
+pub(crate) fn is_entry(key: &[u8]) -> bool {
+    key.first() == Some(&NAMESPACE)
+}
+
 /// The entry of a key, undecoded.
 ///
 /// # Errors

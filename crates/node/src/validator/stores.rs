@@ -1,5 +1,6 @@
 //! The stores of a validator, and whether what they hold lets it sign.
 
+use super::archive;
 use crate::guard::{FileGuard, Guard};
 use crate::marker::{self, KeyStatus, Marker};
 use crate::{NodeConfig, NodeError};
@@ -70,8 +71,9 @@ impl Stores {
         let state = config.data_dir.join("state");
         let store = DiskStore::open_within(&state, owner, room.clone())?;
         service.limit_cache(config.state_cache_bytes);
-        let (executor, executed) =
+        let (mut executor, executed) =
             Executor::open(Box::new(store), service, config.executor_config())?;
+        archive::open(&mut executor, config, owner, &room)?;
         let mut safeguards = Safeguards::default();
         // Neither is touched once the log is lost: it may be found again.
         let mut guard = guard.filter(|_| !lost).map(|guard| guard.within(&room));

@@ -4,6 +4,7 @@
 
 use super::{DECIDED, EXECUTED, ExecutedRecord, Executor, decided_key};
 use crate::StorageError;
+use crate::history::Writing;
 use crate::snapshots::Snapshots;
 use crate::store::{Checkpoint, View};
 use bytes::Bytes;
@@ -81,6 +82,9 @@ impl Executor {
         self.checkpoint = None;
         self.durable = self.height();
         (self.heights_pending, self.bytes_pending) = (0, 0);
+        if let Some(Writing(history)) = &self.history {
+            history.begin(self.height());
+        }
         Ok(self.executed().expect("just installed"))
     }
 }

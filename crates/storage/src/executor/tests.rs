@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod reading;
+mod remembering;
 
 use super::{Executor, ExecutorConfig, Session};
 use crate::store::{Checkpoint, DiskStore, Entries, MemoryStore, Store, Transaction, View};

@@ -1,6 +1,7 @@
 //! The state as one height left it, to be read on any thread.
 
 use super::{scan_service, service_key};
+use crate::history::{PastState, StateHistory};
 use crate::store::View;
 use bytes::Bytes;
 use quorate_types::Height;
@@ -36,6 +37,22 @@ impl StateView {
         query: &[u8],
     ) -> Result<Result<Bytes, String>, StateError> {
         reader.query(&Service(self.view.as_ref()), query)
+    }
+
+    /// Has the service's reader answer a query of the state as of an earlier height, which
+    /// `history` knows: it must still know it afterwards, or the answer is of no use.
+    ///
+    /// # Errors
+    /// When store or history cannot be read.
+    pub fn query_past(
+        &self,
+        history: &dyn StateHistory,
+        height: Height,
+        reader: &dyn Reader,
+        query: &[u8],
+    ) -> Result<Result<Bytes, String>, StateError> {
+        let newest = Service(self.view.as_ref());
+        reader.query(&PastState { newest: &newest, history, height }, query)
     }
 }
 

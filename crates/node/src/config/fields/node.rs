@@ -191,6 +191,28 @@ const NODE: &[Field] = &[
          Beside it the state's store takes 15 bytes a key and the keys themselves, and the kernel \
          keeps what was read of its files.",
     ),
+    choice(
+        "archive",
+        &["recent", "all", "off"],
+        "States of earlier heights that are kept, where the service is asked of them: of service = \"evm\", for \
+         balances, calls and traces at past blocks. \"recent\": as many as archive_bytes and archive_heights \
+         let be, and 128 in any case. \"all\": all since the archive began, which is when the validator did, or \
+         took a snapshot over. \"off\": none but the last 16.",
+    ),
+    number(
+        "archive_bytes",
+        "bytes",
+        (1 << 20, NO_BOUND),
+        "Most disk for an archive of recent states, some hundred bytes for each account or slot that a height \
+         changed. The oldest eighth goes when it is full.",
+    ),
+    number(
+        "archive_heights",
+        "heights",
+        (0, NO_BOUND),
+        "Most heights before the newest whose states an archive of recent states keeps, and up to an eighth more. \
+         0: as many as fit.",
+    ),
     field(
         "disk_reserve_bytes",
         Kind::Number { unit: "bytes", min: 0, max: NO_BOUND, rule: "" },

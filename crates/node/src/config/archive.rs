@@ -1,0 +1,34 @@
+//! How many past states a validator keeps.
+
+use super::NodeConfig;
+use quorate_storage::history::HistoryConfig;
+use serde::{Deserialize, Serialize};
+
+/// States of earlier heights that are kept, beside the last few that are in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Archive {
+    /// As many as there is room for in [`NodeConfig::archive_bytes`], and at most
+    /// [`NodeConfig::archive_heights`].
+    #[default]
+    Recent,
+    /// All since the archive began.
+    All,
+    /// Those in memory alone.
+    Off,
+}
+
+impl NodeConfig {
+    /// Bounds of the archive; `None` where there is to be none.
+    #[must_use]
+    pub fn history_config(&self) -> Option<HistoryConfig> {
+        match self.archive {
+            Archive::Recent => Some(HistoryConfig {
+                heights_max: (self.archive_heights > 0).then_some(self.archive_heights),
+                bytes_max: Some(self.archive_bytes),
+            }),
+            Archive::All => Some(HistoryConfig { heights_max: None, bytes_max: None }),
+            Archive::Off => None,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! A history on disk, in an LSM tree.
+//!
+//! Entries lie in *parts*, trees of their own that follow one another in height: what is older
+//! than anybody wants goes with the oldest part, at no cost. A key is looked for in one part after
+//! the other, from the height that is asked for.
+//!
+//! Changes are in memory until the state is about to be durable, and go to the tree in one batch.
+
+use super::{Before, HistoryConfig, Kept, Pending, StateHistory, entries_after};
+use crate::{Owner, Room, StorageError};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use parking_lot::RwLock;
+use quorate_types::Height;
+use quorate_types::service::StateError;
+use std::collections::VecDeque;
+use std::path::Path;
+
+/// Bytes of recently read blocks in memory.
+const CACHE_BYTES: u64 = 8 << 20;
+
+/// Bytes of a tree's newest entries in memory, before they are written in order.
+const MEMTABLE_BYTES: u64 = 8 << 20;
+
+/// Bytes of the tree's journal.
+const JOURNAL_BYTES: u64 = 64 << 20;
+
+/// Parts into which what may be kept is divided: so much too little may be kept for a moment.
+const PARTS: u64 = 8;
+
+/// Bytes that an entry takes beside its key and value, once it lies among others.
+const ENTRY_BYTES: u64 = 16;
+
+/// Name of the tree that says what the others are.
+const ABOUT: &str = "about";
+
+/// Keys in it: whose history it is, and the newest height.
+const OWNER: &str = "owner";
+const NEWEST: &str = "newest";
+
+/// A history in a folder, of one executor at a time.
+pub struct DiskHistory {
+    config: HistoryConfig,
+    room: Room,
+    /// `None` once it is closed, or has failed.
+    inner: RwLock<Option<Inner>>,
+}
+
+struct Inner {
+    database: Database,
+    about: Keyspace,
+    parts: VecDeque<Part>,
+    /// Newest height that is recorded, durably or not.
+    newest: Height,
+    pending: Pending,
+}
+
+/// Entries of the heights after one, up to that with which the next part begins.
+struct Part {
+    after: Height,
+    entries: Keyspace,
+    /// Bytes of its entries, as far as this process knows: what was on disk, and what it wrote.
+    bytes: u64,
+}
+
+impl std::fmt::Debug for DiskHistory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DiskHistory(from {:?})", self.oldest())
+    }
+}
+
+impl DiskHistory {
+    /// Opens or begins the history in a folder. One of somebody else, or that cannot be read, is
+    /// begun anew.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn open(
+        folder: &Path,
+        owner: &Owner,
+        config: HistoryConfig,
+        room: Room,
+    ) -> Result<Self, StorageError> {
+        let owner = owner.network.to_string();
+        let inner = Inner::open(folder, &owner).or_else(|error| {
+            let folder_shown = folder.display().to_string();
+            tracing::warn!(%error, folder = folder_shown, "the history of the state begins anew");
+            match std::fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(StorageError::io("remove", folder_shown, &error));
+                }
+                _ => {}
+            }
+            Inner::open(folder, &owner)
+                .map_err(|error| StorageError::from(StateError(error.to_string())))
+        })?;
+        Ok(Self { config, room, inner: RwLock::new(Some(inner)) })
+    }
+
+    /// Disk that it takes, its journal included; 0 once it has ended.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let inner = self.inner.read();
+        inner.as_ref().map_or(0, |inner| inner.database.disk_space().unwrap_or_default())
+    }
+
+    /// Changes it, unless it has ended; one that fails ends.
+    fn change(&self, change: impl FnOnce(&mut Inner) -> fjall::Result<()>) {
+        let mut place = self.inner.write();
+        let Some(inner) = place.as_mut() else { return };
+        if let Err(error) = change(inner) {
+            tracing::error!(%error, "the history of the state ends here, and begins anew at the next start");
+            *place = None;
+        }
+    }
+}
+
+impl Inner {
+    fn open(folder: &Path, owner: &str) -> fjall::Result<Self> {
+        let database = Database::builder(folder)
+            .cache_size(CACHE_BYTES)
+            .max_journaling_size(JOURNAL_BYTES)
+            .worker_threads(1)
+            .open()?;
+        let about = database.keyspace(ABOUT, options)?;
+        let mut inner = Self {
+            parts: VecDeque::new(),
+            newest: Height(0),
+            pending: Pending::default(),
+            database,
+            about,
+        };
+        let is_owned = inner.about.get(OWNER)?.is_some_and(|found| *found == *owner.as_bytes());
+        for name in inner.database.list_keyspace_names() {
+            let Ok(after) = name.parse() else { continue };
+            let entries = inner.database.keyspace(&name, options)?;
+            if is_owned {
+                inner.parts.push_back(Part {
+                    after: Height(after),
+                    bytes: entries.disk_space(),
+                    entries,
+                });
+            } else {
+                inner.database.delete_keyspace(entries)?;
+            }
+        }
+        inner.parts.make_contiguous().sort_by_key(|part| part.after);
+        let newest = inner.about.get(NEWEST)?.and_then(|bytes| bytes[..].try_into().ok());
+        inner.newest = Height(newest.map_or(0, u64::from_be_bytes));
+        inner.about.insert(OWNER, owner)?;
+        Ok(inner)
+    }
+
+    fn oldest(&self) -> Option<Height> {
+        self.parts.front().map(|part| part.after)
+    }
+
+    /// Goes on from a height whose state is there, or begins with it.
+    fn begin(&mut self, height: Height) -> fjall::Result<()> {
+        if self.oldest().is_some_and(|oldest| oldest <= height) && self.newest >= height {
+            return Ok(());
+        }
+        self.pending = Pending::default();
+        while let Some(part) = self.parts.pop_front() {
+            self.database.delete_keyspace(part.entries)?;
+        }
+        self.newest = height;
+        self.begin_part()?;
+        self.write()
+    }
+
+    fn begin_part(&mut self) -> fjall::Result<()> {
+        let after = self.newest;
+        let entries = self.database.keyspace(&after.0.to_string(), options)?;
+        // The name may be that of one that was deleted and is still read.
+        entries.clear()?;
+        self.parts.push_back(Part { after, entries, bytes: 0 });
+        Ok(())
+    }
+
+    /// Writes what is pending, durably.
+    fn write(&mut self) -> fjall::Result<()> {
+        let part = self.parts.back_mut().expect("one is begun with");
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        for (key, value) in &self.pending.0 {
+            let value = encode(value.as_deref());
+            part.bytes += ENTRY_BYTES + (key.len() + value.len()) as u64;
+            batch.insert(&part.entries, &key[..], value);
+        }
+        batch.insert(&self.about, NEWEST, self.newest.0.to_be_bytes());
+        batch.commit()?;
+        self.pending = Pending::default();
+        Ok(())
+    }
+
+    /// Begins a part where the last has its share of what is kept, and gives up the oldest ones
+    /// that are not wanted any more.
+    fn prune(&mut self, config: &HistoryConfig) -> fjall::Result<()> {
+        let last = self.parts.back().expect("one is begun with");
+        let heights = self.newest.0 - last.after.0;
+        let share = |most: u64| most.div_ceil(PARTS);
+        let is_long = config.heights_max.is_some_and(|most| heights >= share(most));
+        let is_large = config.bytes_max.is_some_and(|most| last.bytes >= share(most));
+        if heights > 0 && (is_long || is_large) {
+            self.begin_part()?;
+        }
+        while let Some(next) = self.parts.get(1) {
+            let kept_without = self.newest.0 - next.after.0;
+            let bytes: u64 = self.parts.iter().map(|part| part.bytes).sum();
+            let is_too_old = config.heights_max.is_some_and(|most| kept_without >= most);
+            let is_too_much = config.bytes_max.is_some_and(|most| bytes > most);
+            if kept_without < HistoryConfig::HEIGHTS_MIN || !(is_too_old || is_too_much) {
+                break;
+            }
+            let oldest = self.parts.pop_front().expect("two or more");
+            self.database.delete_keyspace(oldest.entries)?;
+        }
+        Ok(())
+    }
+
+    /// What a key was before its first change after `height`.
+    fn before_change(&self, key: &[u8], height: Height) -> fjall::Result<Option<Kept>> {
+        let (from, to) = entries_after(key, height);
+        let ends_before = |next: Option<&Part>| next.is_some_and(|next| next.after <= height);
+        for (index, part) in self.parts.iter().enumerate() {
+            if ends_before(self.parts.get(index + 1)) {
+                continue;
+            }
+            if let Some(entry) = part.entries.range(&from[..]..=&to[..]).next() {
+                return Ok(Some(decode(&entry.value()?)));
+            }
+        }
+        Ok(self.pending.before_change(key, height))
+    }
+}
+
+impl StateHistory for DiskHistory {
+    fn oldest(&self) -> Option<Height> {
+        self.inner.read().as_ref().and_then(Inner::oldest)
+    }
+
+    fn begin(&self, height: Height) {
+        self.change(|inner| inner.begin(height));
+    }
+
+    fn record(&self, height: Height, before: Before) {
+        let mut inner = self.inner.write();
+        let Some(inner) = inner.as_mut().filter(|inner| height > inner.newest) else { return };
+        inner.newest = height;
+        inner.pending.add(height, before);
+    }
+
+    fn make_durable(&self) {
+        if self.room.is_low() {
+            tracing::warn!(
+                "the disk is nearly full: the history of the state ends here, and begins anew at the next start"
+            );
+            self.close();
+        }
+        self.change(|inner| inner.write().and_then(|()| inner.prune(&self.config)));
+    }
+
+    fn before_change(&self, key: &[u8], height: Height) -> Result<Option<Kept>, StateError> {
+        let inner = self.inner.read();
+        let inner = inner
+            .as_ref()
+            .ok_or_else(|| StateError("the history of the state has ended".into()))?;
+        inner.before_change(key, height).map_err(|error| StateError(error.to_string()))
+    }
+
+    fn close(&self) {
+        *self.inner.write() = None;
+    }
+}
+
+fn options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
+}
+
+/// A value as an entry has it: 1 and the value, or 0.
+fn encode(value: Option<&[u8]>) -> Vec<u8> {
+    let mut entry = vec![u8::from(value.is_some())];
+    entry.extend_from_slice(value.unwrap_or_default());
+    entry
+}
+
+fn decode(entry: &[u8]) -> Kept {
+    entry.split_first().and_then(|(is_some, value)| (*is_some == 1).then(|| value.to_vec()))
+}

@@ -1,0 +1,270 @@
+//! Histories beside a model of all states that there were.
+
+use super::*;
+use std::collections::BTreeMap;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Keys of which some begin with others, and with what looks like a height of others.
+fn keys() -> Vec<Vec<u8>> {
+    let short = vec![7; 3];
+    let long = [&short[..], &[0; 8]].concat();
+    vec![short.clone(), long, [&short[..], &[0xff; 9]].concat(), vec![], vec![0], vec![9; 40]]
+}
+
+/// A state as it is read in these tests.
+struct Newest<'a>(&'a Model);
+
+impl State for Newest<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        Ok(self.0.get(key).cloned())
+    }
+
+    fn put(&mut self, _: &[u8], _: &[u8]) -> Result<(), StateError> {
+        unreachable!("reads only")
+    }
+
+    fn delete(&mut self, _: &[u8]) -> Result<(), StateError> {
+        unreachable!("reads only")
+    }
+
+    fn scan(&self, _: KeyRange<'_>, _: &mut Visitor<'_>) -> Result<(), StateError> {
+        unreachable!("reads only")
+    }
+}
+
+/// All states of a chain, by height.
+struct Chain {
+    states: Vec<Model>,
+    seed: u64,
+}
+
+impl Chain {
+    fn new(seed: u64) -> Self {
+        Self { states: vec![Model::from([(vec![9; 40], vec![1])])], seed }
+    }
+
+    fn newest(&self) -> Height {
+        Height(self.states.len() as u64 - 1)
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.seed >> 33) % below
+    }
+
+    /// Changes up to three keys: puts, among them of what is there, and removals.
+    fn execute(&mut self, history: &dyn StateHistory) {
+        let mut state = self.states.last().expect("a genesis").clone();
+        let mut before = Before::new();
+        for _ in 0..self.draw(4) {
+            let key = keys().swap_remove(self.draw(6) as usize);
+            before.entry(key.clone()).or_insert_with(|| state.get(&key).cloned());
+            match self.draw(3) {
+                0 => drop(state.remove(&key)),
+                _ => drop(state.insert(key, vec![self.draw(256) as u8; self.draw(3) as usize])),
+            }
+        }
+        self.states.push(state);
+        history.record(self.newest(), before);
+    }
+
+    /// Every key at every height that is known, and nothing but what was.
+    fn check(&self, history: &dyn StateHistory) {
+        let oldest = history.oldest().expect("some are known").0;
+        let newest = Newest(self.states.last().expect("a genesis"));
+        for (height, was) in (0..).zip(&self.states).skip(oldest as usize) {
+            let past = PastState { newest: &newest, history, height: Height(height) };
+            for key in keys() {
+                let found = past.get(&key).expect("read");
+                assert_eq!(found.as_ref(), was.get(&key), "{key:?} at {height}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_past_state_is_what_it_was() {
+    for seed in 0..20 {
+        let (history, mut chain) = (MemoryHistory::default(), Chain::new(seed));
+        history.begin(Height(0));
+        for _ in 0..60 {
+            chain.execute(&history);
+        }
+        assert_eq!(history.oldest(), Some(Height(0)));
+        chain.check(&history);
+    }
+}
+
+#[test]
+fn a_past_state_is_not_written_and_has_no_ranges() {
+    let (history, state) = (MemoryHistory::default(), Model::new());
+    let mut past = PastState { newest: &Newest(&state), history: &history, height: Height(0) };
+    assert!(past.put(b"k", b"v").is_err() && past.delete(b"k").is_err());
+    assert!(past.scan(KeyRange::ALL, &mut |_, _| unreachable!("nothing")).is_err());
+}
+
+#[cfg(feature = "history")]
+mod on_disk {
+    use super::*;
+    use crate::{Owner, Room};
+    use quorate_types::NetworkId;
+    use std::path::Path;
+
+    const ALL: HistoryConfig = HistoryConfig { heights_max: None, bytes_max: None };
+
+    fn open(folder: &Path, config: HistoryConfig) -> DiskHistory {
+        DiskHistory::open(folder, &Owner::nobody(), config, Room::unwatched()).expect("opened")
+    }
+
+    /// Heights that follow, durable every so often; the history is opened again where a process
+    /// was killed, and what it had not made durable comes again.
+    #[test]
+    fn what_is_durable_is_there_after_a_kill_and_the_rest_comes_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut chain = Chain::new(1);
+        let mut durable = Height(0);
+        for round in 0..8 {
+            let history = open(folder.path(), ALL);
+            history.begin(durable);
+            assert_eq!(history.oldest(), Some(Height(0)), "round {round}");
+            let replayed = durable.0 as usize + 1;
+            chain.states.truncate(replayed);
+            for _ in 0..20 {
+                chain.execute(&history);
+            }
+            history.make_durable();
+            durable = chain.newest();
+            for _ in 0..5 {
+                chain.execute(&history);
+            }
+            chain.check(&history);
+            assert!(history.bytes() > 0);
+        }
+    }
+
+    /// The state may be older than what is durable of its history: the same heights come again.
+    #[test]
+    fn a_height_that_comes_again_changes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (history, mut chain) = (open(folder.path(), ALL), Chain::new(2));
+        history.begin(Height(0));
+        (0..30).for_each(|_| chain.execute(&history));
+        history.make_durable();
+        drop(history);
+        let history = open(folder.path(), ALL);
+        history.begin(Height(10));
+        let lie = Before::from([(vec![9; 40], Some(vec![66]))]);
+        (11..=30).for_each(|height| history.record(Height(height), lie.clone()));
+        chain.check(&history);
+        assert_eq!(history.oldest(), Some(Height(0)));
+    }
+
+    /// ★ A history that lacks a height of the state knows nothing of what was before it.
+    #[test]
+    fn a_history_with_a_gap_begins_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (history, mut chain) = (open(folder.path(), ALL), Chain::new(3));
+        history.begin(Height(0));
+        (0..30).for_each(|_| chain.execute(&history));
+        drop(history);
+        let history = open(folder.path(), ALL);
+        history.begin(chain.newest());
+        assert_eq!(history.oldest(), Some(Height(30)));
+        (0..30).for_each(|_| chain.execute(&history));
+        chain.check(&history);
+        // A snapshot of the state was installed.
+        history.begin(Height(100));
+        assert_eq!(history.oldest(), Some(Height(100)));
+        // An earlier state was put back.
+        history.begin(Height(50));
+        assert_eq!(history.oldest(), Some(Height(50)));
+    }
+
+    #[test]
+    fn somebody_elses_history_is_not_taken_for_ones_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (history, mut chain) = (open(folder.path(), ALL), Chain::new(4));
+        history.begin(Height(0));
+        (0..10).for_each(|_| chain.execute(&history));
+        history.make_durable();
+        drop(history);
+        let other = Owner { network: NetworkId([1; 32]), ..Owner::nobody() };
+        let history = DiskHistory::open(folder.path(), &other, ALL, Room::unwatched());
+        let history = history.expect("opened");
+        assert_eq!(history.oldest(), None);
+        history.begin(Height(5));
+        assert_eq!(history.oldest(), Some(Height(5)));
+    }
+
+    /// What cannot be read is begun anew, and an error once it is closed.
+    #[test]
+    fn damage_ends_a_history_and_not_the_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("history");
+        std::fs::write(&place, "no folder").expect("written");
+        let refused = DiskHistory::open(&place, &Owner::nobody(), ALL, Room::unwatched());
+        assert!(refused.is_err(), "a file is in the way");
+        std::fs::remove_file(&place).expect("removed");
+        let history = open(&place, ALL);
+        history.begin(Height(3));
+        history.close();
+        assert_eq!((history.oldest(), history.bytes()), (None, 0));
+        assert!(history.before_change(b"k", Height(3)).is_err());
+        history.record(Height(4), Before::new());
+        history.make_durable();
+        history.begin(Height(4));
+        assert_eq!(history.oldest(), None);
+        for entry in std::fs::read_dir(&place).expect("read") {
+            let path = entry.expect("an entry").path();
+            if path.is_file() {
+                std::fs::write(path, [0; 40]).expect("damaged");
+            }
+        }
+        let history = open(&place, ALL);
+        history.begin(Height(9));
+        assert_eq!(history.oldest(), Some(Height(9)));
+    }
+
+    #[test]
+    fn as_many_heights_are_kept_as_are_wanted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for wanted in [1, HistoryConfig::HEIGHTS_MIN, 400] {
+            let config = HistoryConfig { heights_max: Some(wanted), ..ALL };
+            let place = folder.path().join(wanted.to_string());
+            let (history, mut chain) = (open(&place, config), Chain::new(wanted));
+            history.begin(Height(0));
+            for _ in 0..200 {
+                (0..5).for_each(|_| chain.execute(&history));
+                history.make_durable();
+            }
+            let kept = chain.newest().0 - history.oldest().expect("some").0;
+            let least = wanted.max(HistoryConfig::HEIGHTS_MIN);
+            assert!((least..=2 * least).contains(&kept), "{kept} of {wanted}");
+            chain.check(&history);
+            drop(history);
+            let history = open(&place, config);
+            history.begin(chain.newest());
+            chain.check(&history);
+        }
+    }
+
+    #[test]
+    fn as_many_bytes_are_kept_as_there_is_room_for() {
+        const HEIGHTS: u64 = 1_000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = HistoryConfig { bytes_max: Some(1 << 20), ..ALL };
+        let history = open(folder.path(), config);
+        history.begin(Height(0));
+        for height in 1..=HEIGHTS {
+            let value = Some(vec![height as u8; 4_000]);
+            history.record(Height(height), Before::from([(b"k".to_vec(), value)]));
+            history.make_durable();
+        }
+        let kept = HEIGHTS - history.oldest().expect("some").0;
+        // Of 4 kB each, and an eighth less for a moment.
+        assert!((200..=262).contains(&kept), "{kept}");
+        let found = history.before_change(b"k", Height(HEIGHTS - kept)).expect("read");
+        assert_eq!(found, Some(Some(vec![(HEIGHTS - kept + 1) as u8; 4_000])));
+    }
+}
