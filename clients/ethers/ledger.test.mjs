@@ -66,6 +66,19 @@ test("calls see the block that would come now, and past ones their own", async (
   assert.deepEqual(await clock(newest.number), [newest.timestamp, newest.number]);
 });
 
+test("a call takes for granted what it is told", async () => {
+  const { address } = Wallet.createRandom();
+  const call = { from: address, to: stranger(), value: "0x5" };
+  await assert.rejects(provider.send("eth_call", [call, "latest"]), isCallException);
+  assert.equal(await provider.send("eth_call", [call, "latest", { [address]: { balance: "0x5" } }]), "0x");
+  // CALLER's balance, and the block's number.
+  const code = "0x33315f52" + "43602052" + "60405ff3";
+  const to = stranger();
+  const accounts = { [to]: { code }, [address]: { balance: "0x7" } };
+  const words = await provider.send("eth_call", [{ from: address, to }, "latest", accounts, { number: "0x9" }]);
+  assert.deepEqual([words.slice(0, 66), words.slice(66)].map((word) => Number.parseInt(word.slice(-8), 16)), [7, 9]);
+});
+
 test("who has nothing, or too little, is told so", async () => {
   const poor = Wallet.createRandom(provider);
   const failed = (promise) => promise.then(() => assert.fail("it succeeded"), (error) => error);

@@ -2,7 +2,7 @@
 // what one estimates is not what it meets.
 import { strict as assert } from "node:assert";
 import { after, test } from "node:test";
-import { parseEther } from "ethers";
+import { parseEther, toQuantity } from "ethers";
 import { deploy, provider, traders } from "./ledger.mjs";
 
 const SWAPS = 200;
@@ -44,4 +44,41 @@ test(`${SWAPS} swaps, of which none is reverted`, async () => {
   const liquidity = parseEther("100000");
   await mined(router.connect(first).addLiquidity(...path, liquidity, liquidity, 0n, 0n, first.address, until()));
   await Promise.all(traders.map((trader, index) => swapOn(router, trader, index === 0 ? path : path.toReversed())));
+  await traced(router, first, path);
 });
+
+/** One swap more, its trace, and the accounts that another would touch. */
+async function traced(router, trader, path) {
+  const place = await router.getAddress();
+  const swap = [parseEther("1"), 0n, path, trader.address, until()];
+  const receipt = await (await router.connect(trader).swapExactTokensForTokens(...swap)).wait();
+  const options = { tracer: "callTracer", tracerConfig: { withLog: true } };
+  const trace = await provider.send("debug_traceTransaction", [receipt.hash, options]);
+  assert.equal(BigInt(trace.gasUsed), receipt.gasUsed);
+  assert.equal(logsOf(trace), receipt.logs.length);
+  const block = toQuantity(receipt.blockNumber);
+  const all = await provider.send("debug_traceBlockByNumber", [block, options]);
+  assert.deepEqual(all.find((one) => one.txHash === receipt.hash).result, trace);
+  const flat = await provider.send("trace_transaction", [receipt.hash]);
+  assert.equal(flat.length, framesOf(trace));
+  assert.deepEqual(flat.find(({ traceAddress }) => traceAddress.length === 0).action.to, place.toLowerCase());
+  const logs = await provider.send("debug_traceTransaction", [receipt.hash, { disableStack: true }]);
+  assert.ok(logs.structLogs.some(({ op }) => op === "SSTORE"));
+  const call = await router.swapExactTokensForTokens.populateTransaction(...swap);
+  const request = { from: trader.address, to: place, data: call.data };
+  const { accessList, error } = await provider.send("eth_createAccessList", [request, "latest"]);
+  assert.equal(error, undefined);
+  assert.deepEqual(path.filter((token) => accessList.some(({ address }) => address === token.toLowerCase())), path);
+  const dry = await provider.send("debug_traceCall", [request, "latest", { tracer: "callTracer" }]);
+  assert.equal(framesOf(dry), framesOf(trace));
+}
+
+const sum = (frames, of) => (frames ?? []).map(of).reduce((all, one) => all + one, 0);
+
+function logsOf(frame) {
+  return (frame.logs ?? []).length + sum(frame.calls, logsOf);
+}
+
+function framesOf(frame) {
+  return 1 + sum(frame.calls, framesOf);
+}

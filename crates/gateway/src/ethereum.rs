@@ -15,14 +15,17 @@ mod beside;
 mod chain;
 mod context;
 mod convert;
+mod dry_runs;
 mod error;
 mod fees;
 mod filters;
 mod methods;
+mod module;
 mod pages;
 mod pool;
 mod quorate;
 mod subscriptions;
+mod traces;
 
 pub use beside::{Description, Run};
 

@@ -22,26 +22,30 @@ mod execution;
 mod genesis;
 mod history;
 pub mod mix;
+mod overrides;
 mod proof;
 mod query;
 mod result;
 mod signer;
 mod stored;
+mod trace;
 mod transaction;
 mod world;
 
 pub use alloy_genesis::GenesisAccount;
 pub use alloy_primitives::{Address, U256};
-pub use call::{Call, CallBlock, Called};
+pub use call::{Call, CallBlock, Called, DryRun};
 pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
-pub use history::{StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
+pub use history::{FoundBlock, StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
+pub use overrides::{AccountOverride, BlockOverride, Overrides};
 pub use proof::{AccountProof, PROVEN_SLOTS_MAX, ProofFailure, ProofOf, verify_account};
 pub use query::{
-    BlockAt, FoundBlock, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_BYTES_MAX,
-    LOGS_MAX, LogFilter, LogPage, Query,
+    BlockAt, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_BYTES_MAX, LOGS_MAX, LogFilter,
+    LogPage, Query,
 };
 pub use result::TransactionResult;
 pub use signer::Signer;
+pub use trace::{Accessed, TRACE_BYTES_MAX, TraceBlock};
 pub use transaction::{Recovered, TRANSACTION_BYTES_MAX, TransactionError, address};
 pub use world::{Account, account_key, slot_key};
 

@@ -6,7 +6,10 @@ use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use borsh::BorshDeserialize;
-use quorate_ledger::evm::{Account, BlockAt, CallBlock, FoundBlock, FoundLog, LogFilter, Query};
+use bytes::Bytes;
+use quorate_ledger::evm::{
+    Account, BlockAt, CallBlock, FoundBlock, FoundLog, FoundTransaction, LogFilter, Query,
+};
 use quorate_node::unix_ms;
 use quorate_types::Height;
 use std::sync::Arc;
@@ -32,9 +35,13 @@ impl Chain {
         at: Option<Height>,
         query: &Query,
     ) -> Result<T, Failure> {
+        T::try_from_slice(&self.answer(at, query)?).map_err(internal)
+    }
+
+    /// Answer to a query of the state after a height, or the newest, as it comes.
+    pub(super) fn answer(&self, at: Option<Height>, query: &Query) -> Result<Bytes, Failure> {
         let answer = self.beside.read(|reading| reading.query(at, &query.encode()))?;
-        let answer = answer.map_err(reading)?;
-        T::try_from_slice(&answer).map_err(internal)
+        answer.map_err(reading)
     }
 
     /// Newest height that is executed here.
@@ -95,6 +102,11 @@ impl Chain {
         transactions: bool,
     ) -> Result<Option<FoundBlock>, Failure> {
         self.block(BlockAt::Height(self.height(tag)), transactions)
+    }
+
+    /// A transaction with its block, by its hash.
+    pub(super) fn transaction(&self, hash: B256) -> Result<Option<FoundTransaction>, Failure> {
+        self.query(&Query::Transaction(hash))
     }
 
     pub(super) fn account(&self, at: Option<Height>, of: Address) -> Result<Account, Failure> {

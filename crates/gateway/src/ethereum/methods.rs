@@ -2,40 +2,18 @@
 //! compute run on the threads for that.
 
 use super::arguments::Arguments;
-use super::context::Context;
 use super::error::{self, Failure, internal, invalid};
-use super::{convert, fees, quorate};
+use super::module::{Module, Registered, method};
+use super::{convert, dry_runs, fees, quorate, traces};
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256, Bytes, U64, U256, keccak256};
-use alloy_rpc_types_eth::{
-    Block, Filter, Index, Transaction, TransactionReceipt, TransactionRequest,
-};
-use jsonrpsee::RpcModule;
-use jsonrpsee::core::RegisterMethodError;
-use jsonrpsee::core::Serialize;
+use alloy_rpc_types_eth::{Block, Filter, Index, Transaction, TransactionReceipt};
 use quorate_ledger::evm::{
-    BlockAt, Call, Called, FoundBlock, FoundTransaction, Query, Recovered, TransactionLocation,
+    BlockAt, FoundBlock, FoundTransaction, Query, Recovered, TransactionLocation,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
-
-/// Methods of a server, with the state that they share.
-type Module = RpcModule<Context>;
-
-type Registered = Result<(), RegisterMethodError>;
-
-/// Registers a method that may read and compute.
-fn method<R: Serialize + Clone + Send + 'static>(
-    module: &mut Module,
-    name: &'static str,
-    answer: fn(&Context, Arguments<'_>) -> Result<R, Failure>,
-) -> Registered {
-    let call = move |params: jsonrpsee::types::Params<'_>, context: Arc<Context>, _| {
-        answer(&context, Arguments::of(&params))
-    };
-    module.register_blocking_method(name, call).map(drop)
-}
 
 /// Registers every method of the server.
 pub(super) fn register(module: &mut Module) -> Registered {
@@ -43,6 +21,8 @@ pub(super) fn register(module: &mut Module) -> Registered {
     blocks(module)?;
     transactions(module)?;
     state(module)?;
+    dry_runs::register(module)?;
+    traces::register(module)?;
     money(module)?;
     logs(module)?;
     quorate::register(module)
@@ -119,7 +99,7 @@ fn transactions(module: &mut Module) -> Registered {
         // Looked up before the state is read: what leaves in between is in that state.
         let waiting = context.pool.get(&hash);
         let pending = |tx: Arc<Recovered>| convert::pending(tx.envelope.clone(), tx.sender);
-        match find(context, hash)? {
+        match context.chain.transaction(hash)? {
             Some(found) => convert::found(&found).map(Some),
             None => Ok(waiting.map(pending)),
         }
@@ -127,7 +107,7 @@ fn transactions(module: &mut Module) -> Registered {
     module.register_async_method("eth_getTransactionReceipt", |params, context, _| async move {
         let hash = Arguments::of(&params).next()?;
         context.pool.settled(&hash).await;
-        let found = spawn_blocking(move || find(&context, hash));
+        let found = spawn_blocking(move || context.chain.transaction(hash));
         let found = found.await.map_err(internal)??;
         found.map(|found| receipt(&found)).transpose()
     })?;
@@ -139,10 +119,6 @@ fn transactions(module: &mut Module) -> Registered {
         let found = context.chain.block(BlockAt::Hash(arguments.next()?), true)?;
         in_block(found, arguments.next()?)
     })
-}
-
-fn find(context: &Context, hash: B256) -> Result<Option<FoundTransaction>, Failure> {
-    context.chain.query(&Query::Transaction(hash))
 }
 
 fn receipt(found: &FoundTransaction) -> Result<TransactionReceipt, Failure> {
@@ -187,47 +163,6 @@ fn state(module: &mut Module) -> Registered {
         let query = Query::Slot(arguments.next()?, arguments.next()?);
         let at = context.chain.state(arguments.optional()?)?;
         context.chain.query_at::<U256>(at, &query).map(B256::from)
-    })?;
-    method(module, "eth_call", |context, mut arguments| {
-        let call = call(arguments.next()?)?;
-        let (at, block) = context.chain.call_block(arguments.optional()?)?;
-        refuse_overrides(&mut arguments)?;
-        match context.chain.query_at(at, &Query::Call(call, block))? {
-            Called::Success { output, .. } => Ok(output),
-            called => Err(error::of_call(&called).expect("it did not succeed")),
-        }
-    })?;
-    method(module, "eth_estimateGas", |context, mut arguments| {
-        let call = call(arguments.next()?)?;
-        let (at, block) = context.chain.call_block(arguments.optional()?)?;
-        refuse_overrides(&mut arguments)?;
-        let query = Query::Estimate(call, block);
-        let estimate: Result<u64, Called> = context.chain.query_at(at, &query)?;
-        let why = |called| error::of_call(&called).unwrap_or_else(|| internal("no estimate"));
-        estimate.map(U64::from).map_err(why)
-    })
-}
-
-fn refuse_overrides(arguments: &mut Arguments<'_>) -> Result<(), Failure> {
-    match arguments.optional::<Value>()? {
-        None => Ok(()),
-        Some(Value::Object(overrides)) if overrides.is_empty() => Ok(()),
-        Some(_) => Err(invalid("overrides of the state are not supported")),
-    }
-}
-
-fn call(request: TransactionRequest) -> Result<Call, Failure> {
-    let data = request.input.try_into_unique_input().map_err(invalid)?.unwrap_or_default();
-    let access_list = request.access_list.unwrap_or_default().0.into_iter();
-    Ok(Call {
-        from: request.from.unwrap_or_default(),
-        to: request.to.and_then(|to| to.to().copied()),
-        gas: request.gas,
-        // What a call would pay is not asked of its sender, who may have nothing.
-        gas_price: 0,
-        value: request.value.unwrap_or_default(),
-        data,
-        access_list: access_list.map(|item| (item.address, item.storage_keys)).collect(),
     })
 }
 

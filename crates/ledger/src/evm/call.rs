@@ -4,15 +4,17 @@ use super::Genesis;
 use super::execution::{self, Environment, configuration, hash_of, next};
 use super::genesis::TRANSACTION_GAS_MAX;
 use super::history;
+use super::overrides::Overrides;
 use super::stored::damaged;
-use super::world::{self, Codes, ReadError, World};
+use super::world::{Codes, ReadError, World};
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, TxKind, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
-use revm::context::result::{EVMError, ExecutionResult, HaltReason};
-use revm::context::{Context, TxEnv};
-use revm::{ExecuteEvm, MainBuilder, MainContext};
+use revm::context::result::{EVMError, ExecutionResult, HaltReason, ResultAndState};
+use revm::context::{BlockEnv, CfgEnv, Context, TxEnv};
+use revm::handler::MainnetContext;
+use revm::{ExecuteEvm, InspectEvm, Inspector, MainBuilder, MainContext};
 
 /// Gas that a callee gets with a value, and may not have used up (EIP-150).
 const STIPEND: u64 = 2_300;
@@ -49,6 +51,17 @@ impl Call {
     pub(super) fn kind(&self) -> TxKind {
         self.to.map_or(TxKind::Create, TxKind::Call)
     }
+}
+
+/// A transaction that nobody signed, in a block, and what is taken for granted there.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct DryRun {
+    /// Transaction to run; nothing of it is kept.
+    pub call: Call,
+    /// Block that it takes part in.
+    pub block: CallBlock,
+    /// What is different there from what the state has.
+    pub overrides: Overrides,
 }
 
 /// Result of a dry run.
@@ -95,12 +108,13 @@ pub(super) struct Simulation<'a> {
     codes: &'a Codes,
     state: &'a dyn State,
     environment: Environment,
+    overrides: &'a Overrides,
     /// `true` if the block is one that is yet to come, at this time or later.
     is_next: bool,
 }
 
 impl<'a> Simulation<'a> {
-    /// A block on a state.
+    /// A block on a state, and what is taken for granted there.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -108,13 +122,13 @@ impl<'a> Simulation<'a> {
         genesis: &'a Genesis,
         codes: &'a Codes,
         state: &'a dyn State,
-        block: CallBlock,
+        DryRun { block, overrides, .. }: &'a DryRun,
     ) -> Result<Self, StateError> {
         let meta = history::meta(state)?.ok_or_else(damaged)?;
         let newest = history::block(state, meta.height)?.ok_or_else(damaged)?.header()?;
         let newest_ms = newest.timestamp * 1_000;
         let environment = match block {
-            CallBlock::Next(at_ms) => next(&meta, at_ms.max(newest_ms)),
+            CallBlock::Next(at_ms) => next(&meta, (*at_ms).max(newest_ms)),
             CallBlock::Newest => Environment {
                 height: meta.height,
                 proposed_at_ms: newest_ms,
@@ -122,7 +136,54 @@ impl<'a> Simulation<'a> {
             },
         };
         let is_next = matches!(block, CallBlock::Next(_));
-        Ok(Self { genesis, codes, state, environment, is_next })
+        Ok(Self { genesis, codes, state, environment, overrides, is_next })
+    }
+
+    /// Block as the machine takes it.
+    fn block(&self) -> BlockEnv {
+        let mut block = self.environment.block(self.genesis);
+        self.overrides.block.apply(&mut block);
+        block
+    }
+
+    /// State as the machine finds it.
+    fn world<'b>(
+        &'b self,
+        hashes: &'b dyn Fn(u64) -> Result<B256, StateError>,
+    ) -> Result<World<'b>, StateError> {
+        let mut world = World::new(self.state, self.codes, hashes);
+        self.overrides.apply(&mut world)?;
+        Ok(world)
+    }
+
+    /// Runs a transaction under an inspector, with which `show` makes something of it.
+    ///
+    /// # Errors
+    /// When the state cannot be read; the inner error says why the transaction does not begin, or
+    /// is whatever `show` has.
+    pub(super) fn inspect<I, T>(
+        &self,
+        call: &Call,
+        inspector: I,
+        show: impl FnOnce(&mut I, Inspected<'_, '_>) -> Result<Result<T, String>, StateError>,
+    ) -> Result<Result<T, String>, StateError>
+    where
+        I: for<'w> Inspector<MainnetContext<World<'w>>>,
+    {
+        let hashes = |height| hash_of(self.state, height);
+        let (tx, block) = (self.env(call, gas(call)), self.block());
+        let mut evm = Context::mainnet()
+            .with_db(self.world(&hashes)?)
+            .with_cfg(self.configuration())
+            .with_block(block.clone())
+            .build_mainnet_with_inspector(inspector);
+        let result = match evm.inspect_tx(tx.clone()) {
+            Ok(result) => result,
+            Err(EVMError::Database(ReadError(error))) => return Err(error),
+            Err(error) => return Ok(Err(execution::said(&error, tx.gas_limit, call.from))),
+        };
+        let world = &mut evm.ctx.journaled_state.database;
+        show(&mut evm.inspector, Inspected { tx: &tx, block: &block, result: &result, world })
     }
 
     /// Runs a transaction.
@@ -188,23 +249,33 @@ impl<'a> Simulation<'a> {
     /// Nothing but a value, for an address without code.
     fn is_plain_transfer(&self, call: &Call) -> Result<bool, StateError> {
         let (true, Some(to)) = (call.data.is_empty(), call.to) else { return Ok(false) };
-        let account = world::account(self.state, to)?.unwrap_or_default();
+        let hashes = |height| hash_of(self.state, height);
+        let account = self.world(&hashes)?.account(to)?;
         Ok(account.code_hash == KECCAK256_EMPTY && gas(call) >= TRANSFER_GAS)
     }
 
-    /// Runs a call with so much gas; gives the result, and the gas refunded.
-    fn run(&self, call: &Call, gas: u64) -> Result<(Called, u64), StateError> {
+    fn configuration(&self) -> CfgEnv {
         let mut configuration = configuration(self.genesis.chain_id);
         configuration.disable_nonce_check = true;
         configuration.disable_eip3607 = true;
         configuration.disable_base_fee = true;
+        configuration.disable_block_gas_limit = true;
+        configuration
+    }
+
+    fn env(&self, call: &Call, gas: u64) -> TxEnv {
+        env(call, gas, self.genesis.chain_id)
+    }
+
+    /// Runs a call with so much gas; gives the result, and the gas refunded.
+    fn run(&self, call: &Call, gas: u64) -> Result<(Called, u64), StateError> {
         let hashes = |height| hash_of(self.state, height);
         let mut evm = Context::mainnet()
-            .with_db(World::new(self.state, self.codes, &hashes))
-            .with_cfg(configuration)
-            .with_block(self.environment.block(self.genesis))
+            .with_db(self.world(&hashes)?)
+            .with_cfg(self.configuration())
+            .with_block(self.block())
             .build_mainnet();
-        match evm.transact_one(env(call, gas, self.genesis.chain_id)) {
+        match evm.transact_one(self.env(call, gas)) {
             Ok(result) => Ok(called(result)),
             Err(EVMError::Database(ReadError(error))) => Err(error),
             Err(error) => {
@@ -213,6 +284,15 @@ impl<'a> Simulation<'a> {
             }
         }
     }
+}
+
+/// A transaction that was run and is not committed.
+pub(super) struct Inspected<'a, 'w> {
+    pub(super) tx: &'a TxEnv,
+    pub(super) block: &'a BlockEnv,
+    pub(super) result: &'a ResultAndState<HaltReason>,
+    /// State before it.
+    pub(super) world: &'a mut World<'w>,
 }
 
 /// Gas limit of a call: tools name more than any transaction may have where they mean all.
@@ -240,7 +320,7 @@ fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
     }
 }
 
-fn called(result: ExecutionResult) -> (Called, u64) {
+pub(super) fn called(result: ExecutionResult) -> (Called, u64) {
     match result {
         ExecutionResult::Success { output, gas, .. } => {
             let (gas_used, refunded) = (gas.tx_gas_used(), gas.final_refunded());

@@ -313,13 +313,8 @@ fn reason(result: &ExecutionResult) -> bytes::Bytes {
 /// Ethereum's root over receipts: each is encoded after its transaction's type.
 fn receipts_root(transactions: &[StoredTransaction], receipts: &[FullReceipt]) -> B256 {
     let pairs: Vec<_> = transactions.iter().zip(receipts).collect();
-    ordered_trie_root_with_encoder(&pairs, |(transaction, receipt), buffer| {
-        // A legacy transaction begins with its list's length, any other with its type.
-        let kind = transaction.raw[0];
-        if kind < 0xc0 {
-            buffer.put_u8(kind);
-        }
-        alloy_rlp::Encodable::encode(*receipt, buffer);
+    ordered_trie_root_with_encoder(&pairs, |(transaction, receipt), mut buffer| {
+        history::put_receipt(transaction, receipt, &mut buffer);
     })
 }
 

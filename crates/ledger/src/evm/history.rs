@@ -15,12 +15,13 @@
 
 use super::stored::{self, damaged, decode, encode};
 use alloy_consensus::{
-    Eip658Value, Header, Receipt, ReceiptWithBloom, Transaction as _, TxEnvelope,
+    BlockBody, Eip658Value, Header, Receipt, ReceiptWithBloom, Transaction as _, TxEnvelope,
 };
 use alloy_eips::eip2718::Decodable2718;
+use alloy_eips::eip4895::Withdrawals;
 use alloy_primitives::map::{AddressMap, B256HashMap};
 use alloy_primitives::{Address, B256, Bloom, Bytes, Log, keccak256};
-use alloy_rlp::{Decodable, Encodable};
+use alloy_rlp::{BufMut, Decodable, Encodable};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{KeyRange, State, StateError};
 use std::collections::BTreeSet;
@@ -96,6 +97,56 @@ pub struct StoredTransaction {
     pub logs: Vec<StoredLog>,
     /// Number of logs that the block has before its first one.
     pub logs_before: u32,
+}
+
+impl StoredTransaction {
+    /// The receipt as its block's root covers it (EIP-2718).
+    #[must_use]
+    pub fn encoded_receipt(&self) -> Bytes {
+        let mut encoded = Vec::new();
+        put_receipt(self, &self.receipt(), &mut encoded);
+        encoded.into()
+    }
+}
+
+/// Encodes a receipt after its transaction's type.
+pub(super) fn put_receipt(
+    transaction: &StoredTransaction,
+    receipt: &FullReceipt,
+    buffer: &mut dyn BufMut,
+) {
+    // A legacy transaction begins with its list's length, any other with its type.
+    let kind = transaction.raw[0];
+    if kind < 0xc0 {
+        buffer.put_u8(kind);
+    }
+    receipt.encode(buffer);
+}
+
+/// A block that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct FoundBlock {
+    /// Block that was found.
+    pub block: StoredBlock,
+    /// Its transactions; none where they are not kept any more, or were not asked for.
+    pub transactions: Vec<StoredTransaction>,
+}
+
+impl FoundBlock {
+    /// The block in RLP, with its transactions.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn encoded(&self) -> Result<Bytes, StateError> {
+        let transactions = self.transactions.iter().map(StoredTransaction::envelope);
+        let body = BlockBody {
+            transactions: transactions.collect::<Result<Vec<TxEnvelope>, _>>()?,
+            ommers: Vec::new(),
+            withdrawals: Some(Withdrawals::default()),
+        };
+        let block = alloy_consensus::Block { header: self.block.header()?, body };
+        Ok(alloy_rlp::encode(block).into())
+    }
 }
 
 /// Something that a contract logged.

@@ -1,7 +1,10 @@
 //! Queries of the chain, answered from a view of the state beside execution.
 
-use super::call::{Call, CallBlock, Simulation};
-use super::history::{self, StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
+use super::call::{DryRun, Simulation};
+use super::history::{
+    self, FoundBlock, StoredBlock, StoredLog, StoredTransaction, TransactionLocation,
+};
+use super::trace::{self, TraceBlock};
 use super::world::{self, Account, Codes};
 use super::{Genesis, stored};
 use alloy_primitives::{Address, B256, Bloom, BloomInput, U256};
@@ -43,10 +46,17 @@ pub enum Query {
     /// A storage slot: a `U256`.
     Slot(Address, U256),
     /// Dry run of a transaction in a block: a [`Called`](super::Called).
-    Call(Call, CallBlock),
+    Call(DryRun),
     /// Gas that a transaction needs to succeed: a `Result<u64, `[`Called`](super::Called)`>`, whose
     /// error is its result with all the gas there is.
-    Estimate(Call, CallBlock),
+    Estimate(DryRun),
+    /// Accounts and slots that a dry run touches, beside its sender, what it calls and what is
+    /// always at hand: an [`Accessed`](super::Accessed).
+    AccessList(DryRun),
+    /// Trace of a dry run, by the options of Geth's `debug_traceCall` as JSON: JSON.
+    TraceCall(DryRun, Vec<u8>),
+    /// Traces of a block's transactions, put to the state after the block before it: JSON.
+    TraceBlock(TraceBlock),
     /// Logs that contracts emitted: a `Vec<`[`FoundLog`]`>`.
     Logs(LogFilter),
     /// Logs of one block, whatever heights the filter names, however many they are: a [`LogPage`].
@@ -78,15 +88,6 @@ pub struct Head {
     pub hash: B256,
     /// The oldest block whose transactions are kept.
     pub oldest: u64,
-}
-
-/// A block that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct FoundBlock {
-    /// Block that was found.
-    pub block: StoredBlock,
-    /// Its transactions; none where they are not kept any more, or were not asked for.
-    pub transactions: Vec<StoredTransaction>,
 }
 
 /// A transaction that was asked for, with its block.
@@ -299,9 +300,9 @@ impl EvmReader {
     fn simulation<'a>(
         &'a self,
         state: &'a dyn State,
-        block: CallBlock,
+        run: &'a DryRun,
     ) -> Result<Simulation<'a>, StateError> {
-        Simulation::new(&self.genesis, &self.codes, state, block)
+        Simulation::new(&self.genesis, &self.codes, state, run)
     }
 
     fn answer(&self, state: &dyn State, query: Query) -> Answer {
@@ -312,10 +313,16 @@ impl EvmReader {
             Query::Account(at) => answer(&account(state, at)?),
             Query::Code(at) => answer(&world::code(state, account(state, at)?.code_hash)?),
             Query::Slot(at, slot) => answer(&world::slot(state, at, slot)?),
-            Query::Call(call, block) => answer(&self.simulation(state, block)?.call(&call)?),
-            Query::Estimate(call, block) => {
-                answer(&self.simulation(state, block)?.estimate(&call)?)
+            Query::Call(run) => answer(&self.simulation(state, &run)?.call(&run.call)?),
+            Query::Estimate(run) => answer(&self.simulation(state, &run)?.estimate(&run.call)?),
+            Query::AccessList(run) => {
+                let accessed = trace::accessed(&self.simulation(state, &run)?, &run.call)?;
+                accessed.map_or_else(|reason| Ok(Err(reason)), |accessed| answer(&accessed))
             }
+            Query::TraceCall(run, options) => {
+                trace::call(&self.simulation(state, &run)?, &run.call, &options)
+            }
+            Query::TraceBlock(of) => trace::block((&self.genesis, &self.codes), state, &of),
             Query::Logs(filter) => match filter.find(state)? {
                 Ok(found) => answer(&found),
                 Err(error) => Ok(Err(error)),

@@ -7,17 +7,38 @@ use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
 use quorate_crypto::mutants::{Mutant, assert_noticed};
+use quorate_storage::history::MemoryHistory;
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::{Block, Executed};
 use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 
 mod golden;
+mod simulating;
+mod tracing;
 
 const CHAIN: u64 = 1_337;
 const RICH: &str = "rich";
 
 /// The block that would come at once.
 const NEXT: CallBlock = CallBlock::Next(0);
+
+/// A call in a block, with nothing else than it is.
+fn run(call: Call, block: CallBlock) -> DryRun {
+    DryRun { call, block, overrides: Overrides::default() }
+}
+
+/// A call without anything, of nobody.
+fn call_of(to: Address) -> Call {
+    Call {
+        from: Address::ZERO,
+        to: Some(to),
+        gas: None,
+        gas_price: 0,
+        value: U256::ZERO,
+        data: EvmBytes::new(),
+        access_list: Vec::new(),
+    }
+}
 
 /// A ledger with one client, through whose requests everything comes.
 struct Ledger {
@@ -36,6 +57,8 @@ impl Ledger {
         let opened = Executor::open(store, Box::new(Evm::new(genesis)), ExecutorConfig::default());
         let (executor, executed) = opened.expect("opens");
         let sequence = executed.map_or(0, |executed| executed.height().0);
+        let mut executor = executor;
+        executor.keep_history(Arc::new(MemoryHistory::default()));
         Self { executor, client: IdentitySecret::from_seed([7; 32]), sequence }
     }
 
@@ -59,6 +82,20 @@ impl Ledger {
         let reader = self.executor.reader().expect("a reader");
         let answer = view.query(reader.as_ref(), &query.encode()).expect("reads")?;
         Ok(T::try_from_slice(&answer).expect("the question's answer"))
+    }
+
+    /// Asks of the state as it was after a height.
+    fn ask_past<T: BorshDeserialize>(&mut self, height: u64, query: &Query) -> Result<T, String> {
+        let answer = self.answer_past(height, query)?;
+        Ok(T::try_from_slice(&answer).expect("the question's answer"))
+    }
+
+    fn answer_past(&mut self, height: u64, query: &Query) -> Result<Bytes, String> {
+        let view = self.executor.view().expect("a view");
+        let (reader, history) = (self.executor.reader(), self.executor.history());
+        let (reader, history) = (reader.expect("a reader"), history.expect("one is kept"));
+        let query = query.encode();
+        view.query_past(&*history, Height(height), reader.as_ref(), &query).expect("reads")
     }
 
     fn balance(&mut self, of: Address) -> U256 {
@@ -233,7 +270,7 @@ fn a_contract_is_created_called_and_logs() {
         data: mix::call("balanceOf(address)", &[to.into_word()]),
         access_list: Vec::new(),
     };
-    let called: Called = ledger.ask(&Query::Call(of, NEXT)).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(run(of, NEXT))).expect("a call");
     let Called::Success { output, .. } = called else { panic!("{called:?}") };
     assert_eq!(U256::from_be_slice(&output), U256::from(42));
 
@@ -442,30 +479,32 @@ fn a_call_says_why_it_fails_and_an_estimate_is_enough() {
         data: mix::transfer(Address::repeat_byte(2), U256::from(1)),
         access_list: Vec::new(),
     };
-    let Called::Reverted { output } = ledger.ask(&Query::Call(call.clone(), NEXT)).expect("a call")
+    let Called::Reverted { output } =
+        ledger.ask(&Query::Call(run(call.clone(), NEXT))).expect("a call")
     else {
         panic!("who has nothing pays")
     };
     let selector = keccak256("InsufficientBalance(address,uint256,uint256)");
     assert_eq!(output[..4], selector[..4]);
     let estimated: Result<u64, Called> =
-        ledger.ask(&Query::Estimate(call.clone(), NEXT)).expect("an estimate");
+        ledger.ask(&Query::Estimate(run(call.clone(), NEXT))).expect("an estimate");
     assert_eq!(estimated, Err(Called::Reverted { output }));
 
     let holder = Signer::derived("quorate mix 3 0").0.address();
     let call = Call { from: holder, ..call };
     let estimate: Result<u64, Called> =
-        ledger.ask(&Query::Estimate(call.clone(), NEXT)).expect("an estimate");
+        ledger.ask(&Query::Estimate(run(call.clone(), NEXT))).expect("an estimate");
     let estimate = estimate.expect("it succeeds");
     let listed = Call { access_list: vec![(mix::TOKEN, vec![B256::ZERO])], ..call.clone() };
-    let called: Called = ledger.ask(&Query::Call(listed, NEXT)).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(run(listed, NEXT))).expect("a call");
     assert!(matches!(called, Called::Success { .. }), "{called:?}");
     let with = |gas| Call { gas: Some(gas), ..call.clone() };
-    let called: Called = ledger.ask(&Query::Call(with(estimate), NEXT)).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(run(with(estimate), NEXT))).expect("a call");
     assert!(matches!(called, Called::Success { .. }), "{called:?}");
-    let unbounded: Called = ledger.ask(&Query::Call(with(u64::MAX), NEXT)).expect("a call");
+    let unbounded: Called = ledger.ask(&Query::Call(run(with(u64::MAX), NEXT))).expect("a call");
     assert!(matches!(unbounded, Called::Success { .. }), "{unbounded:?}");
-    let called: Called = ledger.ask(&Query::Call(with(estimate * 9 / 10), NEXT)).expect("a call");
+    let called: Called =
+        ledger.ask(&Query::Call(run(with(estimate * 9 / 10), NEXT))).expect("a call");
     assert!(!matches!(called, Called::Success { .. }), "the estimate is far too high");
 }
 
@@ -496,7 +535,8 @@ fn a_call_sees_the_block_that_would_come_now_or_the_one_that_it_names() {
     // (TIMESTAMP << 64) + NUMBER
     let code = &[0x42, 0x60, 64, 0x1b, 0x43, 0x01, 0x5f, 0x52, 0x60, 32, 0x5f, 0xf3];
     let (mut ledger, call) = called_once(code, 50_000);
-    let mut seen = |block| match ledger.ask(&Query::Call(call.clone(), block)).expect("a call") {
+    let mut seen = |block| match ledger.ask(&Query::Call(run(call.clone(), block))).expect("a call")
+    {
         Called::Success { output, .. } => {
             let words = U256::from_be_slice(&output).into_limbs();
             (words[1], words[0])
@@ -515,14 +555,14 @@ fn an_estimate_is_enough_for_who_comes_seconds_later() {
     let code = &[0x42, 0x5f, 0x54, 0x14, 0x60, 11, 0x57, 0x42, 0x5f, 0x55, 0x00, 0x5b, 0x00];
     let (mut ledger, call) = called_once(code, 50_000);
     let mut estimate = |block| {
-        let query = Query::Estimate(call.clone(), block);
+        let query = Query::Estimate(run(call.clone(), block));
         ledger.ask::<Result<u64, Called>>(&query).expect("an estimate").expect("it succeeds")
     };
     let (at_once, in_its_own) = (estimate(CallBlock::Next(50_000)), estimate(CallBlock::Newest));
     assert!(at_once > in_its_own + 2_000, "{at_once} of which {in_its_own} are for the second");
     let with = Call { gas: Some(at_once), ..call.clone() };
     for at_ms in [50_000, 51_000, 60_000] {
-        let query = Query::Call(with.clone(), CallBlock::Next(at_ms));
+        let query = Query::Call(run(with.clone(), CallBlock::Next(at_ms)));
         let called: Called = ledger.ask(&query).expect("a call");
         assert!(matches!(called, Called::Success { .. }), "at {at_ms}: {called:?}");
     }
@@ -541,7 +581,7 @@ fn a_plain_transfer_needs_what_it_uses() {
         access_list: Vec::new(),
     };
     let mut ask = |call: Call| {
-        ledger.ask::<Result<u64, Called>>(&Query::Estimate(call, NEXT)).expect("an estimate")
+        ledger.ask::<Result<u64, Called>>(&Query::Estimate(run(call, NEXT))).expect("an estimate")
     };
     assert_eq!(ask(call.clone()), Ok(21_000));
     let listed = Call { access_list: vec![(mix::TOKEN, Vec::new())], ..call.clone() };

@@ -1,5 +1,6 @@
 //! Ethereum's transactions: what of them is taken, and who sent them.
 
+use super::history::StoredTransaction;
 use alloy_consensus::{Transaction as _, TxEnvelope};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_primitives::map::B256HashMap;
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::EcdsaSignature;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::service::Preparation;
+use quorate_types::service::{Preparation, StateError};
 use revm::context::TxEnv;
 use std::mem;
 use std::sync::Arc;
@@ -80,6 +81,14 @@ impl Recovered {
         }
         let sender = sender(&envelope)?;
         Ok(Self { envelope, sender, hash: keccak256(bytes) })
+    }
+
+    /// A transaction that is in a block: its sender was recovered then.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub(super) fn stored(stored: &StoredTransaction) -> Result<Self, StateError> {
+        Ok(Self { envelope: stored.envelope()?, sender: stored.sender, hash: stored.hash })
     }
 
     /// Hash of the transaction, as Ethereum names it.

@@ -8,7 +8,7 @@
 
 use super::stored;
 use crate::map::{MapWriter, entries};
-use alloy_primitives::map::{AddressMap, B256HashMap, Entry, HashMap};
+use alloy_primitives::map::{AddressMap, AddressSet, B256HashMap, Entry, HashMap};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use quorate_crypto::Digest;
 use quorate_types::service::{State, StateError};
 use revm::database_interface::DBErrorMarker;
 use revm::state::{self, AccountInfo, Bytecode};
-use revm::{Database, DatabaseCommit};
+use revm::{Database, DatabaseCommit, DatabaseRef};
 use std::collections::BTreeMap;
 use std::mem;
 
@@ -129,6 +129,8 @@ pub(super) struct World<'a> {
     slots: HashMap<(Address, U256), Kept<U256>>,
     /// Code of contracts that were created.
     created: BTreeMap<B256, Bytes>,
+    /// Accounts whose storage is taken for empty, but for the slots here.
+    cleared: AddressSet,
 }
 
 /// A value of the map as it is by now.
@@ -170,8 +172,52 @@ impl<'a> World<'a> {
         codes: &'a Codes,
         hashes: &'a dyn Fn(u64) -> Result<B256, StateError>,
     ) -> Self {
-        let (accounts, slots, created) = Default::default();
-        Self { state, codes, hashes, accounts, slots, created }
+        let (accounts, slots, created, cleared) = Default::default();
+        Self { state, codes, hashes, accounts, slots, created, cleared }
+    }
+
+    /// The account at an address, the empty one where there is none.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub(super) fn account(&self, at: Address) -> Result<Account, StateError> {
+        let now = match self.accounts.get(&at) {
+            Some(kept) => kept.now.clone(),
+            None => account(self.state, at)?,
+        };
+        Ok(now.unwrap_or_default())
+    }
+
+    /// The value of a slot.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    fn slot(&self, at: Address, index: U256) -> Result<U256, StateError> {
+        match self.slots.get(&(at, index)) {
+            Some(kept) => Ok(kept.now),
+            None if self.cleared.contains(&at) => Ok(U256::ZERO),
+            None => slot(self.state, at, index),
+        }
+    }
+
+    /// Takes an account for this one.
+    pub(super) fn put_account(&mut self, at: Address, account: Account) {
+        self.accounts.entry(at).or_insert_with(Kept::unread).set(Some(account));
+    }
+
+    /// Takes a slot for this.
+    pub(super) fn put_slot(&mut self, at: Address, index: U256, value: U256) {
+        self.slots.entry((at, index)).or_insert_with(Kept::unread).set(value);
+    }
+
+    /// Takes code for known.
+    pub(super) fn put_code(&mut self, hash: B256, code: Bytes) {
+        self.created.insert(hash, code);
+    }
+
+    /// Takes the storage of an account for empty.
+    pub(super) fn clear_storage(&mut self, at: Address) {
+        self.cleared.insert(at);
     }
 
     /// What was changed, and is forgotten here. What has the value that it had before it was
@@ -220,24 +266,17 @@ impl Database for World<'_> {
                 place.insert(read_account(self.state, address).map_err(ReadError)?)
             }
         };
-        Ok(kept.now.clone().map(|Account { nonce, balance, code_hash }| AccountInfo {
-            nonce,
-            balance,
-            code_hash,
-            ..AccountInfo::default().without_code()
-        }))
+        Ok(kept.now.clone().map(info))
     }
 
     fn code_by_hash(&mut self, hash: B256) -> Result<Bytecode, ReadError> {
-        match self.created.get(&hash) {
-            Some(code) => Ok(Bytecode::new_raw(code.clone())),
-            None => self.codes.get(self.state, hash).map_err(ReadError),
-        }
+        self.code_by_hash_ref(hash)
     }
 
     fn storage(&mut self, address: Address, index: U256) -> Result<U256, ReadError> {
         let kept = match self.slots.entry((address, index)) {
             Entry::Occupied(kept) => kept.into_mut(),
+            Entry::Vacant(place) if self.cleared.contains(&address) => place.insert(Kept::absent()),
             Entry::Vacant(place) => {
                 place.insert(read_slot(self.state, address, index).map_err(ReadError)?)
             }
@@ -246,8 +285,37 @@ impl Database for World<'_> {
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, ReadError> {
+        self.block_hash_ref(number)
+    }
+}
+
+/// Reads without remembering: what a transaction found, before its changes are committed.
+impl DatabaseRef for World<'_> {
+    type Error = ReadError;
+
+    fn basic_ref(&self, address: Address) -> Result<Option<AccountInfo>, ReadError> {
+        self.account(address).map(|account| Some(info(account))).map_err(ReadError)
+    }
+
+    fn code_by_hash_ref(&self, hash: B256) -> Result<Bytecode, ReadError> {
+        match self.created.get(&hash) {
+            Some(code) => Ok(Bytecode::new_raw(code.clone())),
+            None => self.codes.get(self.state, hash).map_err(ReadError),
+        }
+    }
+
+    fn storage_ref(&self, address: Address, index: U256) -> Result<U256, ReadError> {
+        self.slot(address, index).map_err(ReadError)
+    }
+
+    fn block_hash_ref(&self, number: u64) -> Result<B256, ReadError> {
         (self.hashes)(number).map_err(ReadError)
     }
+}
+
+/// An account as the machine takes it.
+fn info(Account { nonce, balance, code_hash }: Account) -> AccountInfo {
+    AccountInfo { nonce, balance, code_hash, ..AccountInfo::default().without_code() }
 }
 
 impl DatabaseCommit for World<'_> {

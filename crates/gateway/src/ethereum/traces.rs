@@ -1,0 +1,135 @@
+//! Methods that trace: those of Geth (`debug_`) and of Erigon (`trace_`), and a chain's bytes as
+//! they are hashed.
+
+use super::arguments::Arguments;
+use super::context::Context;
+use super::dry_runs::{call, overrides};
+use super::error::{Failure, internal, invalid, not_found, server};
+use super::module::{Module, Registered, method};
+use alloy_eips::BlockId;
+use alloy_primitives::{B256, Bytes};
+use jsonrpsee::core::{DeserializeOwned, JsonRawValue};
+use quorate_ledger::evm::{BlockAt, DryRun, FoundBlock, Query, TraceBlock};
+use quorate_types::Height;
+use serde_json::{Value, json};
+
+/// A trace, in JSON.
+type Trace = Box<JsonRawValue>;
+
+pub(super) fn register(module: &mut Module) -> Registered {
+    method(module, "debug_traceTransaction", |context, mut arguments| {
+        let (hash, options) = (arguments.next()?, options(&mut arguments)?);
+        of_transaction(context, hash, &options)
+    })?;
+    for name in ["debug_traceBlockByNumber", "debug_traceBlockByHash"] {
+        method(module, name, |context, mut arguments| {
+            let (found, options) = (found(context, &mut arguments)?, options(&mut arguments)?);
+            trace(context, found, None, &options)
+        })?;
+    }
+    method(module, "debug_traceCall", |context, mut arguments| {
+        let call = call(arguments.next()?)?;
+        let (at, block) = context.chain.call_block(arguments.optional()?)?;
+        let mut options = options(&mut arguments)?;
+        if options.get("txIndex").is_some_and(|index| !index.is_null()) {
+            return Err(invalid("txIndex is not supported: calls run after the block's last one"));
+        }
+        let accounts = part(&mut options, "stateOverrides")?;
+        let overrides = overrides(accounts, part(&mut options, "blockOverrides")?)?;
+        let run = DryRun { call, block, overrides };
+        shown(context, at, &Query::TraceCall(run, options.to_string().into()))
+    })?;
+    method(module, "trace_transaction", |context, mut arguments| {
+        of_transaction(context, arguments.next()?, &flat())
+    })?;
+    method(module, "trace_block", |context, mut arguments| {
+        let traces = trace(context, found(context, &mut arguments)?, None, &flat())?;
+        let traces: Vec<Value> = serde_json::from_str(traces.get()).map_err(internal)?;
+        let of_each = traces.into_iter().filter_map(|mut of_one| match of_one["result"].take() {
+            Value::Array(traces) => Some(traces),
+            _ => None,
+        });
+        Ok(of_each.flatten().collect::<Vec<Value>>())
+    })?;
+    raw(module)
+}
+
+/// Bytes as they are hashed.
+fn raw(module: &mut Module) -> Registered {
+    method(module, "debug_getRawHeader", |context, mut arguments| {
+        Ok(at(context, arguments.next()?, false)?.block.header)
+    })?;
+    method(module, "debug_getRawBlock", |context, mut arguments| {
+        found(context, &mut arguments)?.encoded().map_err(internal)
+    })?;
+    method(module, "debug_getRawReceipts", |context, mut arguments| {
+        let found = found(context, &mut arguments)?;
+        let receipt = |stored: &quorate_ledger::evm::StoredTransaction| stored.encoded_receipt();
+        Ok(found.transactions.iter().map(receipt).collect::<Vec<Bytes>>())
+    })?;
+    method(module, "debug_getRawTransaction", |context, mut arguments| {
+        let found = context.chain.transaction(arguments.next()?)?;
+        Ok(found.map_or_else(Bytes::new, |found| found.transaction.raw))
+    })
+}
+
+/// Options of a trace, or the default ones.
+fn options(arguments: &mut Arguments<'_>) -> Result<Value, Failure> {
+    Ok(arguments.optional()?.unwrap_or_else(|| json!({})))
+}
+
+/// What Erigon calls traces.
+fn flat() -> Value {
+    json!({ "tracer": "flatCallTracer" })
+}
+
+/// Takes one of the options of a call's trace.
+fn part<T: DeserializeOwned>(options: &mut Value, name: &str) -> Result<Option<T>, Failure> {
+    let Some(part) = options.as_object_mut().and_then(|options| options.remove(name)) else {
+        return Ok(None);
+    };
+    serde_json::from_value(part).map_err(|error| invalid(format!("invalid {name}: {error}")))
+}
+
+/// The block that the next argument names, with its transactions.
+fn found(context: &Context, arguments: &mut Arguments<'_>) -> Result<FoundBlock, Failure> {
+    at(context, arguments.next()?, true)
+}
+
+fn at(context: &Context, at: BlockId, transactions: bool) -> Result<FoundBlock, Failure> {
+    let found = match at {
+        BlockId::Number(tag) => context.chain.block_by_tag(tag, transactions)?,
+        BlockId::Hash(hash) => context.chain.block(BlockAt::Hash(hash.block_hash), transactions)?,
+    };
+    let found = found.ok_or_else(|| not_found("block not found"))?;
+    if transactions && found.transactions.len() != found.block.transactions as usize {
+        return Err(server("the transactions of this block are not kept any more"));
+    }
+    Ok(found)
+}
+
+fn of_transaction(context: &Context, hash: B256, options: &Value) -> Result<Trace, Failure> {
+    let found =
+        context.chain.transaction(hash)?.ok_or_else(|| not_found("transaction not found"))?;
+    let block = at(context, BlockId::number(found.location.height), true)?;
+    trace(context, block, Some(found.location.index), options)
+}
+
+/// Traces a block's transactions, or one of them, on the state before the block.
+fn trace(
+    context: &Context,
+    found: FoundBlock,
+    transaction: Option<u32>,
+    options: &Value,
+) -> Result<Trace, Failure> {
+    let height = found.block.header().map_err(internal)?.number;
+    let before = height.checked_sub(1).ok_or_else(|| server("genesis is not traceable"))?;
+    let of = TraceBlock { found, transaction, options: options.to_string().into() };
+    shown(context, Some(Height(before)), &Query::TraceBlock(of))
+}
+
+fn shown(context: &Context, at: Option<Height>, query: &Query) -> Result<Trace, Failure> {
+    let trace = context.chain.answer(at, query)?;
+    let text = String::from_utf8(trace.into()).map_err(internal)?;
+    JsonRawValue::from_string(text).map_err(internal)
+}

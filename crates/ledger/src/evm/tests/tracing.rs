@@ -1,0 +1,179 @@
+//! Traces of what was executed, beside what it came to.
+
+use super::*;
+use alloy_consensus::{Block as EvmBlock, TxEnvelope};
+use alloy_primitives::Bloom;
+use alloy_rlp::Decodable;
+use serde_json::{Value, json};
+
+/// Trace of a block, or of one transaction in it.
+fn traced(
+    ledger: &mut Ledger,
+    height: u64,
+    transaction: Option<u32>,
+    options: &Value,
+) -> Result<Value, String> {
+    let (found, options) = (block_at(ledger, height), options.to_string().into());
+    let query = Query::TraceBlock(TraceBlock { found, transaction, options });
+    let answer = ledger.answer_past(height - 1, &query)?;
+    Ok(serde_json::from_slice(&answer).expect("JSON"))
+}
+
+fn number(value: &Value) -> u64 {
+    let text = value.as_str().expect("hexadecimal").trim_start_matches("0x");
+    u64::from_str_radix(text, 16).expect("a number")
+}
+
+fn block_at(ledger: &mut Ledger, height: u64) -> FoundBlock {
+    let query = Query::Block { at: BlockAt::Height(height), transactions: true };
+    ledger.ask::<Option<FoundBlock>>(&query).expect("an answer").expect("a block")
+}
+
+/// Heights of token transfers and of exchanges, more than are kept as views.
+fn busy(shape: Shape) -> Ledger {
+    let mut mix = Mix::new(CHAIN, shape, 5, 9);
+    let mut ledger = Ledger::new(mix.genesis());
+    for _ in 0..20 {
+        let transactions: Vec<Bytes> = (0..4).map(|_| mix.next_transaction()).collect();
+        ledger.execute(&transactions);
+    }
+    ledger
+}
+
+#[test]
+fn a_trace_has_the_gas_the_calls_and_the_logs_that_the_receipt_has() {
+    for shape in [Shape::Transfers, Shape::Mixed] {
+        let mut ledger = busy(shape);
+        for height in 1..=20 {
+            let found = block_at(&mut ledger, height);
+            let options = json!({ "tracer": "callTracer", "tracerConfig": { "withLog": true } });
+            let all = traced(&mut ledger, height, None, &options).expect("traces");
+            let all = all.as_array().expect("one each");
+            assert_eq!(all.len(), found.transactions.len());
+            for (index, (trace, stored)) in all.iter().zip(&found.transactions).enumerate() {
+                assert_eq!(trace["txHash"], json!(stored.hash));
+                let (trace, index) = (&trace["result"], Some(index as u32));
+                assert_eq!(number(&trace["gasUsed"]), stored.gas_used, "{trace}");
+                assert_eq!(trace["from"], json!(stored.sender));
+                assert_eq!(trace["error"].is_null(), stored.success, "{trace}");
+                assert_eq!(logs(trace), stored.logs.len(), "{trace}");
+                let alone = traced(&mut ledger, height, index, &options).expect("a trace");
+                assert_eq!(&alone, trace);
+                let steps = traced(&mut ledger, height, index, &json!({})).expect("a trace");
+                assert_eq!(steps["gas"], json!(stored.gas_used));
+                assert_eq!(steps["failed"], json!(!stored.success));
+            }
+        }
+    }
+}
+
+fn logs(frame: &Value) -> usize {
+    let below = frame["calls"].as_array().into_iter().flatten().map(logs).sum::<usize>();
+    below + frame["logs"].as_array().map_or(0, Vec::len)
+}
+
+/// What a transaction changed, by its trace, is what the states before and after differ in.
+#[test]
+fn a_difference_is_that_of_the_states() {
+    let mut ledger = busy(Shape::Transfers);
+    let options = json!({ "tracer": "prestateTracer", "tracerConfig": { "diffMode": true } });
+    for height in [1, 2, 10, 20] {
+        let all = traced(&mut ledger, height, None, &options).expect("traces");
+        let mut after = std::collections::BTreeMap::new();
+        for trace in all.as_array().expect("one each") {
+            for (address, account) in trace["result"]["post"].as_object().expect("accounts") {
+                for (slot, value) in account["storage"].as_object().into_iter().flatten() {
+                    after.insert((address.clone(), slot.clone()), value.clone());
+                }
+            }
+        }
+        assert!(!after.is_empty(), "tokens were transferred");
+        for ((address, slot), value) in after {
+            let slot: B256 = slot.parse().expect("a word");
+            let query = Query::Slot(address.parse().expect("an address"), slot.into());
+            let found: U256 = ledger.ask_past(height, &query).expect("a slot");
+            assert_eq!(json!(B256::from(found)), value);
+        }
+    }
+}
+
+#[test]
+fn every_tracer_that_is_named_is_there_and_no_other() {
+    let mut ledger = busy(Shape::Transfers);
+    let mut of = |tracer: &str| traced(&mut ledger, 3, Some(1), &json!({ "tracer": tracer }));
+    let selector = format!("0x{}-64", &keccak256("transfer(address,uint256)").to_string()[2..10]);
+    assert_eq!(of("4byteTracer"), Ok(json!({ selector: 1 })));
+    assert_eq!(of("noopTracer"), Ok(json!({})));
+    let flat = of("flatCallTracer").expect("a trace");
+    assert_eq!((&flat[0]["type"], &flat[0]["blockNumber"]), (&json!("call"), &json!(3)));
+    assert!(of("prestateTracer").expect("a trace").is_object());
+    let refused = of("{ data: [] }").expect_err("JavaScript");
+    assert!(refused.starts_with("tracer not found: there are callTracer"), "{refused}");
+    let refused = traced(&mut ledger, 3, Some(4), &json!({})).expect_err("there are four");
+    assert_eq!(refused, "transaction not found");
+    let found = block_at(&mut ledger, 3);
+    let mut put = |height, options: &str| {
+        let options = options.as_bytes().to_vec();
+        let of = TraceBlock { found: found.clone(), transaction: None, options };
+        ledger.answer_past(height, &Query::TraceBlock(of)).expect_err("no trace")
+    };
+    assert!(put(2, "").starts_with("invalid tracer"));
+    assert_eq!(put(3, "{}"), "block 3 does not follow block 3");
+    assert_eq!(put(1, "{}"), "block 3 does not follow block 1");
+}
+
+/// ★ Whoever asks for a trace has a bounded part of this machine's memory.
+#[test]
+fn a_trace_that_is_too_large_is_refused_while_it_is_made() {
+    // for (;;) {}, and: for (;;) this.call()
+    const LOOPS: &[u8] = &[0x5b, 0x5f, 0x56];
+    const CALLS: &[u8] =
+        &[0x5b, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x60, 0xff, 0x5f, 0xf1, 0x50, 0x5f, 0x56];
+    let contract = Address::repeat_byte(0xc0);
+    let trace = |code: &'static [u8], options: Value| {
+        let mut genesis = genesis();
+        let account = alloy_genesis::GenesisAccount::default().with_code(Some(code.into()));
+        genesis.accounts.insert(contract, account);
+        let run = run(call_of(contract), NEXT);
+        let query = Query::TraceCall(run, options.to_string().into());
+        let mut executor = Ledger::new(genesis).executor;
+        let view = executor.view().expect("a view");
+        let reader = executor.reader().expect("a reader");
+        view.query(reader.as_ref(), &query.encode()).expect("reads")
+    };
+    let refused = |answer: Result<Bytes, String>| {
+        let reason = answer.expect_err("it is endless");
+        assert!(reason.starts_with("the trace is larger than 32 MiB"), "{reason}");
+    };
+    refused(trace(LOOPS, json!({})));
+    refused(trace(CALLS, json!({ "tracer": "callTracer" })));
+    refused(trace(CALLS, json!({ "tracer": "flatCallTracer" })));
+    let shown = |answer: Result<Bytes, String>| -> Value {
+        serde_json::from_slice(&answer.expect("a trace")).expect("JSON")
+    };
+    let few = shown(trace(LOOPS, json!({ "limit": 10 })));
+    assert_eq!(few["structLogs"].as_array().expect("steps").len(), 10);
+    let none = shown(trace(LOOPS, json!({ "tracer": "callTracer" })));
+    assert_eq!(none["error"], json!("out of gas"), "it takes no room");
+}
+
+/// Header, block and receipts as bytes are what the block's hash covers.
+#[test]
+fn the_bytes_of_a_block_are_those_that_are_hashed() {
+    let mut ledger = busy(Shape::Transfers);
+    let found = block_at(&mut ledger, 7);
+    assert_eq!(keccak256(&found.block.header), found.block.hash);
+    let bytes = found.encoded().expect("whole");
+    let block = EvmBlock::<TxEnvelope>::decode(&mut &bytes[..]).expect("a block");
+    assert_eq!(block.header.hash_slow(), found.block.hash);
+    let root = alloy_consensus::proofs::calculate_transaction_root(&block.body.transactions);
+    assert_eq!(root, block.header.transactions_root);
+    let receipts: Vec<_> =
+        found.transactions.iter().map(StoredTransaction::encoded_receipt).collect();
+    let root =
+        alloy_consensus::proofs::ordered_trie_root_with_encoder(&receipts, |bytes, buffer| {
+            buffer.extend_from_slice(bytes);
+        });
+    assert_eq!(root, block.header.receipts_root);
+    assert_ne!(block.header.logs_bloom, Bloom::ZERO);
+}
