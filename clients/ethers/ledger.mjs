@@ -24,6 +24,9 @@ export const provider = new JsonRpcProvider(RPC);
 /** The accounts of this suite: nobody else sends with their nonces. */
 export const [sender, idler, ...traders] = KEYS.slice(4, 8).map((key) => new Wallet(key, provider));
 
+/** Contracts that lie at the same address on every chain, with the transactions that deploy them: nobody has their keys. */
+export const keyless = JSON.parse(readFileSync(new URL("keyless.json", import.meta.url), "utf8"));
+
 const { resolve } = createRequire(import.meta.url);
 const UNISWAP = {
   UniswapV2Factory: "@uniswap/v2-core/build/UniswapV2Factory.json",

@@ -2,8 +2,8 @@
 // nonces, no other caches or intervals than its own.
 import { strict as assert } from "node:assert";
 import { after, test } from "node:test";
-import { Wallet, isCallException } from "ethers";
-import { deploy, idler, provider, sender } from "./ledger.mjs";
+import { Transaction, Wallet, isCallException } from "ethers";
+import { deploy, idler, keyless, provider, sender } from "./ledger.mjs";
 
 /** Clients that send while nobody else does. */
 const CONFIRMATIONS = 3;
@@ -78,6 +78,19 @@ test("a call takes for granted what it is told", async () => {
   const words = await provider.send("eth_call", [{ from: address, to }, "latest", accounts, { number: "0x9" }]);
   assert.deepEqual([words.slice(0, 66), words.slice(66)].map((word) => Number.parseInt(word.slice(-8), 16)), [7, 9]);
 });
+
+for (const { name, address, transaction } of keyless) {
+  test(`${name} is deployed by its keyless transaction`, async () => {
+    const { from, gasLimit, gasPrice } = Transaction.from(transaction);
+    await (await idler.sendTransaction({ to: from, value: gasLimit * gasPrice })).wait();
+    // On a ledger that runs for long somebody has done so before.
+    if ((await provider.getCode(address)) === "0x") {
+      const receipt = await (await provider.broadcastTransaction(transaction)).wait();
+      assert.equal(receipt.contractAddress, address);
+    }
+    assert.notEqual(await provider.getCode(address), "0x");
+  });
+}
 
 test("who has nothing, or too little, is told so", async () => {
   const poor = Wallet.createRandom(provider);

@@ -13,6 +13,7 @@ mod access;
 mod arguments;
 mod beside;
 mod chain;
+mod computing;
 mod context;
 mod convert;
 mod dry_runs;
@@ -56,9 +57,6 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Threads that move bytes.
 const THREADS: usize = 1;
-
-/// Threads that read the state and compute: so many calls at once.
-const READERS: usize = 8;
 
 /// Most subscriptions of a connection, bytes of a request, bytes of an answer, calls of a
 /// batch.
@@ -135,7 +133,7 @@ impl Ethereum {
         let users = config.access.load::<DoorUser>()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
-            .max_blocking_threads(READERS)
+            .max_blocking_threads(computing::READERS)
             .thread_name("json-rpc")
             .enable_all()
             .build()
@@ -204,6 +202,7 @@ fn context(config: &EthereumConfig, run: &Run) -> Result<Context, NodeError> {
         chain,
         genesis,
         filters: filters::Filters::default(),
+        computing: computing::Computing::default(),
         connection,
     })
 }

@@ -46,7 +46,7 @@ pub use query::{
 pub use result::TransactionResult;
 pub use signer::Signer;
 pub use trace::{Accessed, TRACE_BYTES_MAX, TraceBlock};
-pub use transaction::{Recovered, TRANSACTION_BYTES_MAX, TransactionError, address};
+pub use transaction::{ChainRules, Recovered, TRANSACTION_BYTES_MAX, TransactionError, address};
 pub use world::{Account, account_key, slot_key};
 
 use crate::map::{Tree, entries};
@@ -87,7 +87,7 @@ impl Evm {
         let genesis = Arc::new(genesis);
         let reader = EvmReader { genesis: Arc::clone(&genesis), codes: world::Codes::default() };
         Self {
-            senders: Arc::new(Senders::new(genesis.chain_id)),
+            senders: Arc::new(Senders::new(genesis.rules())),
             genesis,
             tree: Tree::default(),
             newest: None,

@@ -172,6 +172,7 @@ impl Options {
         Genesis {
             timestamp: now.as_secs(),
             accounts: accounts.map(|(signer, _)| (signer.address(), funded.clone())).collect(),
+            takes_unprotected: true,
             ..Genesis::new(self.chain_id)
         }
     }

@@ -1,6 +1,7 @@
 //! State that all methods share.
 
 use super::chain::Chain;
+use super::computing::Computing;
 use super::error::{Failure, server};
 use super::filters::Filters;
 use super::pool::Pool;
@@ -18,6 +19,7 @@ pub(super) struct Context {
     pub(super) genesis: Arc<Genesis>,
     pub(super) filters: Filters,
     pub(super) connection: Connection,
+    pub(super) computing: Computing,
 }
 
 impl Context {

@@ -3,7 +3,7 @@
 use super::arguments::Arguments;
 use super::context::Context;
 use super::error::{self, Failure, internal, invalid};
-use super::module::{Module, Registered, method};
+use super::module::{Module, Registered, computing};
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::map::{B256HashMap, HashMap};
 use alloy_primitives::{Address, B256, U64};
@@ -18,19 +18,19 @@ use quorate_types::Height;
 const OVERRIDDEN_MAX: usize = 10_000;
 
 pub(super) fn register(module: &mut Module) -> Registered {
-    method(module, "eth_call", |context, arguments| {
+    computing(module, "eth_call", |context, arguments| {
         let (at, run) = dry_run(context, arguments)?;
         match context.chain.query_at(at, &Query::Call(run))? {
             Called::Success { output, .. } => Ok(output),
             called => Err(failed(&called)),
         }
     })?;
-    method(module, "eth_estimateGas", |context, arguments| {
+    computing(module, "eth_estimateGas", |context, arguments| {
         let (at, run) = dry_run(context, arguments)?;
         let estimate: Result<u64, Called> = context.chain.query_at(at, &Query::Estimate(run))?;
         estimate.map(U64::from).map_err(|called| failed(&called))
     })?;
-    method(module, "eth_createAccessList", |context, arguments| {
+    computing(module, "eth_createAccessList", |context, arguments| {
         let (at, run) = dry_run(context, arguments)?;
         let Accessed { list, called, gas_used } =
             context.chain.query_at(at, &Query::AccessList(run))?;

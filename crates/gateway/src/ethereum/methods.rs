@@ -3,7 +3,7 @@
 
 use super::arguments::Arguments;
 use super::error::{self, Failure, internal, invalid};
-use super::module::{Module, Registered, method};
+use super::module::{Module, Registered, computing, instant, method};
 use super::{convert, dry_runs, fees, quorate, traces};
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256, Bytes, U64, U256, keccak256};
@@ -29,27 +29,25 @@ pub(super) fn register(module: &mut Module) -> Registered {
 }
 
 fn network(module: &mut Module) -> Registered {
-    method(module, "web3_clientVersion", |_, _| {
-        Ok(format!("Quorate/v{}/{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS))
+    instant(module, "web3_clientVersion", |_| {
+        format!("Quorate/v{}/{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS)
     })?;
     method(module, "web3_sha3", |_, mut arguments| Ok(keccak256(arguments.next::<Bytes>()?)))?;
-    method(module, "net_version", |context, _| Ok(context.genesis.chain_id.to_string()))?;
-    method(module, "net_listening", |_, _| Ok(true))?;
-    method(module, "net_peerCount", |context, _| {
-        Ok(U64::from(context.connection.members_connected()))
-    })?;
-    method(module, "eth_chainId", |context, _| Ok(U64::from(context.genesis.chain_id)))?;
-    method(module, "eth_syncing", |_, _| Ok(false))?;
-    method(module, "eth_accounts", |_, _| Ok(Vec::<Address>::new()))?;
-    method(module, "eth_coinbase", |context, _| Ok(context.genesis.fees_to))?;
-    method(module, "txpool_status", |context, _| {
+    instant(module, "net_version", |context| context.genesis.chain_id.to_string())?;
+    instant(module, "net_listening", |_| true)?;
+    instant(module, "net_peerCount", |context| U64::from(context.connection.members_connected()))?;
+    instant(module, "eth_chainId", |context| U64::from(context.genesis.chain_id))?;
+    instant(module, "eth_syncing", |_| false)?;
+    instant(module, "eth_accounts", |_| Vec::<Address>::new())?;
+    instant(module, "eth_coinbase", |context| context.genesis.fees_to)?;
+    instant(module, "txpool_status", |context| {
         let counts = context.pool.counts();
-        Ok(json!({ "pending": U64::from(counts.pending), "queued": U64::from(counts.queued) }))
+        json!({ "pending": U64::from(counts.pending), "queued": U64::from(counts.queued) })
     })
 }
 
 fn blocks(module: &mut Module) -> Registered {
-    method(module, "eth_blockNumber", |context, _| Ok(U64::from(context.chain.newest())))?;
+    instant(module, "eth_blockNumber", |context| U64::from(context.chain.newest()))?;
     method(module, "eth_getBlockByNumber", |context, mut arguments| {
         let found = context.chain.block_by_tag(arguments.next()?, true)?;
         block(found, arguments.optional()?)
@@ -68,7 +66,7 @@ fn blocks(module: &mut Module) -> Registered {
     for name in ["eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash"] {
         method(module, name, |_, _| Ok(U64::ZERO))?;
     }
-    method(module, "eth_getBlockReceipts", |context, mut arguments| {
+    computing(module, "eth_getBlockReceipts", |context, mut arguments| {
         let found = match arguments.next::<BlockId>()? {
             BlockId::Number(tag) => context.chain.block_by_tag(tag, true)?,
             BlockId::Hash(hash) => context.chain.block(BlockAt::Hash(hash.block_hash), true)?,
@@ -167,9 +165,9 @@ fn state(module: &mut Module) -> Registered {
 }
 
 fn money(module: &mut Module) -> Registered {
-    method(module, "eth_gasPrice", |context, _| Ok(U256::from(context.genesis.base_fee)))?;
-    method(module, "eth_maxPriorityFeePerGas", |_, _| Ok(U256::ZERO))?;
-    method(module, "eth_feeHistory", |context, mut arguments| {
+    instant(module, "eth_gasPrice", |context| U256::from(context.genesis.base_fee))?;
+    instant(module, "eth_maxPriorityFeePerGas", |_| U256::ZERO)?;
+    computing(module, "eth_feeHistory", |context, mut arguments| {
         let count = arguments.next::<fees::BlockCount>()?;
         let newest = context.chain.height(arguments.next()?);
         let percentiles = arguments.optional::<Vec<f64>>()?;
@@ -178,7 +176,7 @@ fn money(module: &mut Module) -> Registered {
 }
 
 fn logs(module: &mut Module) -> Registered {
-    method(module, "eth_getLogs", |context, mut arguments| {
+    computing(module, "eth_getLogs", |context, mut arguments| {
         let filter = arguments.next::<Filter>()?;
         let Some(filter) = context.chain.filter(&filter)? else {
             return Err(error::not_found("unknown block"));
@@ -195,10 +193,10 @@ fn logs(module: &mut Module) -> Registered {
     method(module, "eth_uninstallFilter", |context, mut arguments| {
         Ok(context.filters.remove(arguments.next()?))
     })?;
-    method(module, "eth_getFilterChanges", |context, mut arguments| {
+    computing(module, "eth_getFilterChanges", |context, mut arguments| {
         context.filters.changes(&context.chain, arguments.next()?)
     })?;
-    method(module, "eth_getFilterLogs", |context, mut arguments| {
+    computing(module, "eth_getFilterLogs", |context, mut arguments| {
         context.filters.all(&context.chain, arguments.next()?)
     })
 }

@@ -1,25 +1,58 @@
-//! How methods are registered: those that read the state or compute run on the threads for that.
+//! How methods are registered, by what they cost: what needs no state is answered where it comes
+//! in, what reads a little on the threads for that, and what computes there too, but never on all
+//! of them.
 
 use super::arguments::Arguments;
 use super::context::Context;
-use super::error::Failure;
+use super::error::{Failure, internal};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::{RegisterMethodError, Serialize};
+use jsonrpsee::types::Params;
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Methods of a server, with the state that they share.
 pub(super) type Module = RpcModule<Context>;
 
 pub(super) type Registered = Result<(), RegisterMethodError>;
 
-/// Registers a method that may read and compute.
+/// Registers a method that needs nothing of the state.
+pub(super) fn instant<R: Serialize + Clone + Send + 'static>(
+    module: &mut Module,
+    name: &'static str,
+    answer: fn(&Context) -> R,
+) -> Registered {
+    let call = move |_: Params<'_>, context: &Context, _: &_| -> Result<R, Failure> {
+        Ok(answer(context))
+    };
+    module.register_method(name, call).map(drop)
+}
+
+/// Registers a method that reads a bounded part of the state.
 pub(super) fn method<R: Serialize + Clone + Send + 'static>(
     module: &mut Module,
     name: &'static str,
     answer: fn(&Context, Arguments<'_>) -> Result<R, Failure>,
 ) -> Registered {
-    let call = move |params: jsonrpsee::types::Params<'_>, context: Arc<Context>, _| {
+    let call = move |params: Params<'_>, context: Arc<Context>, _| {
         answer(&context, Arguments::of(&params))
     };
     module.register_blocking_method(name, call).map(drop)
+}
+
+/// Registers a method that computes, or reads as much as it is asked to.
+pub(super) fn computing<R: Serialize + Clone + Send + 'static>(
+    module: &mut Module,
+    name: &'static str,
+    answer: fn(&Context, Arguments<'_>) -> Result<R, Failure>,
+) -> Registered {
+    let call = move |params: Params<'static>, context: Arc<Context>, _| async move {
+        let _place = context.computing.take().await?;
+        let answer = {
+            let context = Arc::clone(&context);
+            spawn_blocking(move || answer(&context, Arguments::of(&params)))
+        };
+        answer.await.map_err(internal)?
+    };
+    module.register_async_method(name, call).map(drop)
 }

@@ -126,7 +126,7 @@ impl Pool {
 
     /// Takes a transaction; its hash. Computes, and reads the state.
     pub(super) fn take(self: &Arc<Self>, raw: Bytes) -> Result<B256, Failure> {
-        let transaction = Recovered::read(&raw, self.genesis.chain_id).map_err(invalid)?;
+        let transaction = Recovered::read(&raw, self.genesis.rules()).map_err(invalid)?;
         let hash = transaction.hash();
         let account = self.chain.account(None, transaction.sender)?;
         self.check(&transaction, &account)?;

@@ -5,7 +5,7 @@ use super::arguments::Arguments;
 use super::context::Context;
 use super::dry_runs::{call, overrides};
 use super::error::{Failure, internal, invalid, not_found, server};
-use super::module::{Module, Registered, method};
+use super::module::{Module, Registered, computing, method};
 use alloy_eips::BlockId;
 use alloy_primitives::{B256, Bytes};
 use jsonrpsee::core::{DeserializeOwned, JsonRawValue};
@@ -17,17 +17,17 @@ use serde_json::{Value, json};
 type Trace = Box<JsonRawValue>;
 
 pub(super) fn register(module: &mut Module) -> Registered {
-    method(module, "debug_traceTransaction", |context, mut arguments| {
+    computing(module, "debug_traceTransaction", |context, mut arguments| {
         let (hash, options) = (arguments.next()?, options(&mut arguments)?);
         of_transaction(context, hash, &options)
     })?;
     for name in ["debug_traceBlockByNumber", "debug_traceBlockByHash"] {
-        method(module, name, |context, mut arguments| {
+        computing(module, name, |context, mut arguments| {
             let (found, options) = (found(context, &mut arguments)?, options(&mut arguments)?);
             trace(context, found, None, &options)
         })?;
     }
-    method(module, "debug_traceCall", |context, mut arguments| {
+    computing(module, "debug_traceCall", |context, mut arguments| {
         let call = call(arguments.next()?)?;
         let (at, block) = context.chain.call_block(arguments.optional()?)?;
         let mut options = options(&mut arguments)?;
@@ -39,10 +39,10 @@ pub(super) fn register(module: &mut Module) -> Registered {
         let run = DryRun { call, block, overrides };
         shown(context, at, &Query::TraceCall(run, options.to_string().into()))
     })?;
-    method(module, "trace_transaction", |context, mut arguments| {
+    computing(module, "trace_transaction", |context, mut arguments| {
         of_transaction(context, arguments.next()?, &flat())
     })?;
-    method(module, "trace_block", |context, mut arguments| {
+    computing(module, "trace_block", |context, mut arguments| {
         let traces = trace(context, found(context, &mut arguments)?, None, &flat())?;
         let traces: Vec<Value> = serde_json::from_str(traces.get()).map_err(internal)?;
         let of_each = traces.into_iter().filter_map(|mut of_one| match of_one["result"].take() {

@@ -10,7 +10,7 @@ use super::execution::{self, Candidate, ExecutedBlock, ExecutionContext};
 use super::history::StoredLog;
 use super::transaction::Recovered;
 use super::world::{self, Account, Changes, Codes};
-use super::{Genesis, Signer, TransactionError, stored};
+use super::{ChainRules, Genesis, Signer, TransactionError, stored};
 use crate::map::entries;
 use alloy_consensus::proofs::state_root_unhashed;
 use alloy_consensus::{TxEip1559, TxEip2930, TxLegacy};
@@ -83,7 +83,7 @@ fn attempt(unit: &TestUnit, test: &Test) -> Result<Verdict, &'static str> {
         // The older tests were made with these.
         hashes: &|height| Ok(keccak256(height.to_string())),
     };
-    let read = Recovered::read(&raw, CHAIN);
+    let read = Recovered::read(&raw, ChainRules { chain_id: CHAIN, takes_unprotected: false });
     if matches!(read, Err(TransactionError::TooLong)) {
         return Err(TOO_LONG);
     }

@@ -1,5 +1,6 @@
 //! Genesis of a chain: Ethereum's genesis file, as its tools write it.
 
+use super::transaction::ChainRules;
 use alloy_genesis::{ChainConfig, GenesisAccount};
 use alloy_primitives::{Address, B256, Bytes};
 use std::collections::BTreeMap;
@@ -14,9 +15,10 @@ pub const HISTORY_BLOCKS: u64 = 1 << 20;
 
 /// Everything that replicas must agree on before the first block.
 ///
-/// It is read from the `genesis.json` of Ethereum's tools. Of `config`, `chainId` counts, and
-/// `historyBlocks`, which is ours: how many blocks keep their transactions. The rules are those of
-/// Prague without blobs and without delegations, from the first block on: a file whose forks say
+/// It is read from the `genesis.json` of Ethereum's tools. Of `config`, `chainId` counts, and two
+/// that are ours: `historyBlocks`, how many blocks keep their transactions, and
+/// `unprotectedTransactions`, whether legacy ones that name no chain are taken. The rules are those
+/// of Prague without blobs and without delegations, from the first block on: a file whose forks say
 /// otherwise is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Genesis {
@@ -32,6 +34,9 @@ pub struct Genesis {
     pub fees_to: Address,
     /// Number of the last blocks that keep their transactions and receipts.
     pub history_blocks: u64,
+    /// Legacy transactions that name no chain are taken: contracts that lie at the same address on
+    /// all chains are deployed by such.
+    pub takes_unprotected: bool,
     /// Accounts with balances, nonces, code and storage.
     pub accounts: BTreeMap<Address, GenesisAccount>,
     /// The first block's extra data.
@@ -68,6 +73,7 @@ impl Genesis {
             base_fee: 0,
             fees_to: Address::ZERO,
             history_blocks: HISTORY_BLOCKS,
+            takes_unprotected: false,
             accounts: BTreeMap::new(),
             extra_data: Bytes::new(),
         }
@@ -102,7 +108,9 @@ impl Genesis {
         let file: alloy_genesis::Genesis = serde_json::from_value(json)?;
         check_forks(&file.config, file.timestamp)?;
         let base_fee = u64::try_from(file.base_fee_per_gas.unwrap_or(0));
-        let history = file.config.extra_fields.get_deserialized("historyBlocks").transpose()?;
+        let own = &file.config.extra_fields;
+        let history = own.get_deserialized("historyBlocks").transpose()?;
+        let unprotected = own.get_deserialized("unprotectedTransactions").transpose()?;
         let genesis = Self {
             chain_id: file.config.chain_id,
             timestamp: file.timestamp,
@@ -110,6 +118,7 @@ impl Genesis {
             base_fee: base_fee.map_err(|_| GenesisError::Range("baseFeePerGas exceeds 64 bits"))?,
             fees_to: file.coinbase,
             history_blocks: history.unwrap_or(HISTORY_BLOCKS),
+            takes_unprotected: unprotected.unwrap_or_default(),
             accounts: file.alloc,
             extra_data: file.extra_data,
         };
@@ -132,7 +141,16 @@ impl Genesis {
         file.config.chain_id = self.chain_id;
         let history = serde_json::Value::from(self.history_blocks);
         file.config.extra_fields.insert("historyBlocks".into(), history);
+        if self.takes_unprotected {
+            file.config.extra_fields.insert("unprotectedTransactions".into(), true.into());
+        }
         serde_json::to_string_pretty(&file).expect("a genesis is JSON")
+    }
+
+    /// Transactions that are this chain's.
+    #[must_use]
+    pub fn rules(&self) -> ChainRules {
+        ChainRules { chain_id: self.chain_id, takes_unprotected: self.takes_unprotected }
     }
 
     pub(super) fn check(&self) -> Result<(), GenesisError> {

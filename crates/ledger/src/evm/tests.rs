@@ -22,6 +22,36 @@ const RICH: &str = "rich";
 /// The block that would come at once.
 const NEXT: CallBlock = CallBlock::Next(0);
 
+/// The deployer by CREATE2 that most tools expect: signed by nobody, for every chain
+/// (github.com/Arachnid/deterministic-deployment-proxy).
+const DEPLOYER: &str = "f8a58085174876e800830186a08080b853604580600e600039806000f350fe7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf31ba02222222222222222222222222222222222222222222222222222222222222222a02222222222222222222222222222222222222222222222222222222222222222";
+
+/// ★ What names no chain is executed where the genesis says so, and nowhere else.
+#[test]
+fn an_unprotected_transaction_is_taken_where_the_genesis_says_so() {
+    let raw: EvmBytes = DEPLOYER.parse().expect("hexadecimal");
+    let (raw, deployed) = (Bytes::from(raw), "4e59b44847b379578588920ca78fbf26c0b4956c");
+    let deployed: Address = deployed.parse().expect("an address");
+    for takes_unprotected in [true, false] {
+        let funded = alloy_genesis::GenesisAccount::default().with_balance(ether(1));
+        let mut genesis = Genesis { takes_unprotected, ..genesis() };
+        assert_eq!(Genesis::parse(&genesis.to_json()).expect("parsed"), genesis);
+        let read = Recovered::read(&raw, ChainRules { chain_id: 9, takes_unprotected: true });
+        genesis.accounts.insert(read.expect("a transaction").sender, funded);
+        let outcomes = Ledger::new(genesis).execute(std::slice::from_ref(&raw));
+        if takes_unprotected {
+            assert_eq!(applied(&outcomes[0]).created, Some(deployed));
+        } else {
+            let because = refusal(&outcomes[0]);
+            assert_eq!(because, "invalid chain id: the transaction names none, this chain is 1337");
+        }
+    }
+    let other = payment(0, deployed, U256::from(1));
+    let other = signer(RICH).sign(TxEip1559 { chain_id: CHAIN + 1, ..other });
+    let read = Recovered::read(&other, ChainRules { chain_id: CHAIN, takes_unprotected: true });
+    assert!(read.is_err(), "it names another");
+}
+
 /// A call in a block, with nothing else than it is.
 fn run(call: Call, block: CallBlock) -> DryRun {
     DryRun { call, block, overrides: Overrides::default() }
@@ -186,14 +216,14 @@ fn terms_that_no_block_meets_are_known_before() {
     let mut ledger = Ledger::new(genesis.clone());
     for (transaction, because) in cases {
         let raw = rich.sign(transaction);
-        let read = Recovered::read(&raw, CHAIN).expect("a transaction");
+        let read = Recovered::read(&raw, genesis.rules()).expect("a transaction");
         assert_eq!(read.check_terms(&genesis), Err(because.to_owned()));
         refusal(&ledger.execute(&[raw])[0]);
     }
     for (nonce, transaction) in (0..).zip([good, created]) {
         let raw = rich.sign(TxEip1559 { nonce, ..transaction });
         assert_eq!(
-            Recovered::read(&raw, CHAIN).expect("a transaction").check_terms(&genesis),
+            Recovered::read(&raw, genesis.rules()).expect("a transaction").check_terms(&genesis),
             Ok(())
         );
         applied(&ledger.execute(&[raw])[0]);

@@ -28,6 +28,31 @@ pub struct Recovered {
     hash: B256,
 }
 
+/// Chains whose transactions are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainRules {
+    /// Chain that a transaction must name (EIP-155).
+    pub chain_id: u64,
+    /// Legacy transactions that name none are taken too: anybody may bring them from another chain.
+    pub takes_unprotected: bool,
+}
+
+impl ChainRules {
+    /// ★ Checks that a transaction is for this chain.
+    fn check(self, envelope: &TxEnvelope) -> Result<(), TransactionError> {
+        let found = envelope.chain_id();
+        let is_taken = match found {
+            Some(id) => id == self.chain_id,
+            None => self.takes_unprotected && envelope.is_legacy(),
+        };
+        if is_taken || mutants::active(Mutant::EvmAnyChain) {
+            Ok(())
+        } else {
+            Err(TransactionError::Chain { found, expected: self.chain_id })
+        }
+    }
+}
+
 /// Reason for which bytes are no transaction of a chain. Nothing of the chain's state decides it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransactionError {
@@ -40,7 +65,7 @@ pub enum TransactionError {
     /// A kind that this ledger has no rules for: blobs (EIP-4844) and delegations (EIP-7702).
     #[error("transactions of type {0} are not taken: use legacy (EIP-155), EIP-2930 or EIP-1559")]
     Kind(u8),
-    /// A transaction for another chain, or for all of them.
+    /// A transaction for another chain, or for all of them where those are not taken.
     #[error("invalid chain id: the transaction names {found}, this chain is {expected}", found = found.map_or("none".to_owned(), |id| id.to_string()))]
     Chain {
         /// Chain that it names, if any.
@@ -58,7 +83,7 @@ impl Recovered {
     ///
     /// # Errors
     /// [`TransactionError`].
-    pub fn read(bytes: &[u8], chain_id: u64) -> Result<Self, TransactionError> {
+    pub fn read(bytes: &[u8], rules: ChainRules) -> Result<Self, TransactionError> {
         if bytes.len() > TRANSACTION_BYTES_MAX {
             return Err(TransactionError::TooLong);
         }
@@ -75,10 +100,7 @@ impl Recovered {
         if envelope.is_eip4844() || envelope.is_eip7702() {
             return Err(TransactionError::Kind(envelope.tx_type() as u8));
         }
-        if envelope.chain_id() != Some(chain_id) && !mutants::active(Mutant::EvmAnyChain) {
-            let found = envelope.chain_id();
-            return Err(TransactionError::Chain { found, expected: chain_id });
-        }
+        rules.check(&envelope)?;
         let sender = sender(&envelope)?;
         Ok(Self { envelope, sender, hash: keccak256(bytes) })
     }
@@ -142,7 +164,7 @@ type Read = Result<Arc<Recovered>, TransactionError>;
 /// of Ethereum's.
 #[derive(Debug)]
 pub(super) struct Senders {
-    chain_id: u64,
+    rules: ChainRules,
     read: Mutex<Generations>,
 }
 
@@ -159,15 +181,15 @@ const GENERATION: usize = 32_768;
 const KEPT_BYTES_MAX: usize = 4_096;
 
 impl Senders {
-    pub(super) fn new(chain_id: u64) -> Self {
-        Self { chain_id, read: Mutex::default() }
+    pub(super) fn new(rules: ChainRules) -> Self {
+        Self { rules, read: Mutex::default() }
     }
 
     /// The transaction of these bytes, read now unless it was before.
     pub(super) fn take(&self, bytes: &[u8]) -> Read {
         let is_kept = bytes.len() <= KEPT_BYTES_MAX;
         let known = is_kept.then(|| self.read.lock().take(&key(bytes))).flatten();
-        known.unwrap_or_else(|| Recovered::read(bytes, self.chain_id).map(Arc::new))
+        known.unwrap_or_else(|| Recovered::read(bytes, self.rules).map(Arc::new))
     }
 }
 
@@ -201,7 +223,7 @@ impl Preparation for Senders {
         }
         let key = key(operation);
         if !self.read.lock().holds(&key) {
-            let read = Recovered::read(operation, self.chain_id).map(Arc::new);
+            let read = Recovered::read(operation, self.rules).map(Arc::new);
             self.read.lock().put(key, read);
         }
     }

@@ -15,7 +15,8 @@ fn waiting(name: &str, nonce: u64, fee: u128) -> (B256, Waiting) {
         ..TxEip1559::default()
     };
     let raw = Signer::derived(name).0.sign(transaction);
-    let transaction = Recovered::read(&raw, CHAIN).expect("a transaction");
+    let transaction = Recovered::read(&raw, quorate_ledger::evm::Genesis::new(CHAIN).rules())
+        .expect("a transaction");
     (keccak256(&raw), Waiting::new(raw, transaction))
 }
 
