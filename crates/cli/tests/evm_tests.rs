@@ -23,11 +23,13 @@ fn a_failure_is_named_and_is_the_exit_code() {
     let text = fs::read_to_string(OWN).expect("read");
     fs::write(inner.join("own.json"), text.replace("\"0x0123\"", "\"0x0124\"")).expect("written");
     fs::write(folder.path().join("README.md"), "no test").expect("written");
+    fs::write(folder.path().join("a.json"), "{ no test").expect("written");
     let output = quorate(&["evm-tests", folder.path().to_str().expect("plain")]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let said = stdout(&output);
     assert!(said.contains("inner/own.json: a_transfer (data 0, gas 0, value 0)"), "{said}");
-    assert!(said.ends_with("1 files: 19 passed, 1 failed, 0 left out\n"), "{said}");
+    assert!(said.contains("a.json: key must be a string"), "one bad file ends nothing: {said}");
+    assert!(said.ends_with("2 files: 19 passed, 1 failed, 0 left out\n"), "{said}");
 }
 
 #[test]

@@ -3,22 +3,25 @@
 //!
 //! ```text
 //! cargo run --release -p quorate-ledger --example evm_transfers -- \
-//!     [transfers [of a height [of a request [directory]]]]
+//!     [transfers [of a height [of a request [directory [archive]]]]]
 //! ```
 //!
 //! 20,000 signed transfers of a token between 4,000 accounts, 50 of a height, one of a request,
 //! unless told otherwise. They go through the executor on a memory store, or on a disk store below
 //! the directory, of which readers keep views of the last 16 heights, as in a validator. Then come
-//! as many heights without transactions, which a committee that is not busy has as often. Times are
+//! as many heights without transactions, which a committee that is not busy has as often. With an
+//! archive the state of each height is kept, and balances at height 1 and at others are read, by the
+//! clock. Other times are
 //! of the processor, as Linux counts them for the process with all of its threads. A run ends with
 //! the last height's root of the state: the same before and after a change that keeps to the rules.
 
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
-use quorate_ledger::evm::Evm;
 use quorate_ledger::evm::mix::{Mix, Shape};
+use quorate_ledger::evm::{Evm, Query};
+use quorate_storage::history::{DiskHistory, HistoryConfig, StateHistory};
 use quorate_storage::{
-    DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, StateView, StorageError, Store,
+    DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Room, StateView, StorageError, Store,
 };
 use quorate_types::machine::Block;
 use quorate_types::{Body, Height, NetworkId, Outcome, Payload, ReplicaId, Request, Service};
@@ -27,11 +30,13 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ACCOUNTS: usize = 4_000;
 /// Clients whose requests take turns.
 const CLIENTS: u64 = 8;
+/// Balances that are read at past heights.
+const READS: u64 = 10_000;
 /// Views that readers keep.
 const VIEWS: usize = 16;
 
@@ -46,16 +51,24 @@ fn main() -> Fallible<()> {
         of_request: number(2, 1)?,
     };
     match arguments.get(3) {
-        None => run(Box::new(MemoryStore::new()), 0, load),
+        None => run(Box::new(MemoryStore::new()), (0, None), load),
         Some(directory) => {
             let name = format!("quorate-evm-transfers-{}", std::process::id());
             let path = Path::new(directory).join(name);
-            let store = DiskStore::open(&path, &Owner::nobody())?;
-            let result = run(Box::new(store), VIEWS, load);
+            let store = DiskStore::open(&path.join("state"), &Owner::nobody())?;
+            let history = arguments.get(4).map(|_| archive(&path.join("archive"))).transpose()?;
+            let result = run(Box::new(store), (VIEWS, history), load);
             std::fs::remove_dir_all(&path)?;
             result
         }
     }
+}
+
+/// An archive of all heights.
+fn archive(folder: &Path) -> Result<Arc<DiskHistory>, StorageError> {
+    let all = HistoryConfig { heights_max: None, bytes_max: None };
+    let history = DiskHistory::open(folder, &Owner::nobody(), all, Room::unwatched())?;
+    Ok(Arc::new(history))
 }
 
 /// Numbers of transfers: all, those of a height, and those of a request.
@@ -66,11 +79,18 @@ struct Load {
     of_request: usize,
 }
 
-fn run(store: Box<dyn Store>, views_max: usize, load: Load) -> Fallible<()> {
+fn run(
+    store: Box<dyn Store>,
+    (views_max, history): (usize, Option<Arc<DiskHistory>>),
+    load: Load,
+) -> Fallible<()> {
     let mut mix = Mix::new(7_770, Shape::Transfers, ACCOUNTS, 1);
     let service = Evm::new(mix.genesis());
     let preparation = service.preparation().ok_or("senders are recovered ahead")?;
     let mut validator = Validator::open(store, service, views_max)?;
+    if let Some(history) = &history {
+        validator.executor.keep_history(Arc::clone(history) as Arc<dyn StateHistory>);
+    }
     let transactions: Vec<Bytes> = (0..load.transfers).map(|_| mix.next_transaction()).collect();
     let mut requests = Requests::new();
     let blocks: Vec<Block> = (1..)
@@ -91,7 +111,10 @@ fn run(store: Box<dyn Store>, views_max: usize, load: Load) -> Fallible<()> {
     report("empty height", start, empty.len())?;
     let executed = validator.executor.executed().ok_or("heights were executed")?;
     println!("{}", executed.header.state);
-    Ok(())
+    match history {
+        Some(history) => validator.read(&*history, &mix, heights),
+        None => Ok(()),
+    }
 }
 
 /// What executes in a validator.
@@ -119,6 +142,32 @@ impl Validator {
             }
         }
         Ok(self.executor.make_durable()?)
+    }
+}
+
+impl Validator {
+    /// Reads balances of tokens at past heights.
+    fn read(&mut self, history: &DiskHistory, mix: &Mix, heights: u64) -> Fallible<()> {
+        let view = self.executor.view()?;
+        let reader = self.executor.reader().ok_or("it is read")?;
+        let holders: Vec<_> = mix.genesis().accounts.keys().copied().collect();
+        let mut times = Vec::new();
+        for number in 0..READS {
+            let height = if number == 0 { 1 } else { number * 7_919 % heights + 1 };
+            let query = Query::Account(holders[number as usize % holders.len()]).encode();
+            let began = Instant::now();
+            let past = view.query_past(history, Height(height), reader.as_ref(), &query)?;
+            times.push(began.elapsed());
+            past?;
+        }
+        let first = times[0];
+        times.sort();
+        let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+        let bytes = history.bytes() / heights;
+        println!(
+            "archive: {bytes} bytes a height; at height 1 {first:?}; p50 {p50:?}, p99 {p99:?}"
+        );
+        Ok(())
     }
 }
 

@@ -107,6 +107,8 @@ enum Found<'a> {
     Past {
         history: &'a dyn StateHistory,
         height: Height,
+        /// The oldest that is at hand as a view.
+        viewed: Height,
         newest: Arc<StateView>,
     },
 }
@@ -146,37 +148,46 @@ impl Reading {
         let reader = self.reader.as_ref();
         let answer = match self.view(at)? {
             Found::View(view) => view.query(reader, question)?,
-            Found::Past { history, height, newest } => {
-                let answer = newest.query_past(history, height, reader, question)?;
+            Found::Past { history, height, viewed, newest } => {
+                let answer = newest.query_past(history, height, reader, question);
                 // It may have been given up meanwhile.
-                self.past(height, newest)?;
-                answer
+                self.past(height, viewed, newest)?;
+                answer?
             }
         };
         answer.map_err(ReadingError::Refused)
     }
 
     fn view(&self, at: Option<Height>) -> Result<Found<'_>, ReadingError> {
-        let kept = self.views.kept.read();
-        let newest = kept.back().expect("one is put out at the start");
-        let asked = at.unwrap_or(newest.height());
-        match kept.iter().rev().find(|view| view.height() == asked) {
-            Some(view) => Ok(Found::View(Arc::clone(view))),
-            None => self.past(asked, Arc::clone(newest)),
-        }
+        let (asked, viewed, newest) = {
+            let kept = self.views.kept.read();
+            let (oldest, newest) = (kept.front(), kept.back());
+            let (oldest, newest) = oldest.zip(newest).expect("one is put out at the start");
+            let asked = at.unwrap_or(newest.height());
+            if let Some(view) = kept.iter().rev().find(|view| view.height() == asked) {
+                return Ok(Found::View(Arc::clone(view)));
+            }
+            (asked, oldest.height(), Arc::clone(newest))
+        };
+        // Without the lock: whoever executes would wait for a history that is being written.
+        self.past(asked, viewed, newest)
     }
 
-    /// The state after a height that is over, if the archive has it.
-    fn past(&self, asked: Height, newest: Arc<StateView>) -> Result<Found<'_>, ReadingError> {
+    /// The state after a height that is over, if the archive has it. `viewed` is the oldest that is
+    /// at hand without one.
+    fn past(
+        &self,
+        asked: Height,
+        viewed: Height,
+        newest: Arc<StateView>,
+    ) -> Result<Found<'_>, ReadingError> {
         let history = self.views.history.as_deref();
         let archived = history.and_then(|history| Some((history, history.oldest()?)));
         match archived {
             Some((history, oldest)) if (oldest..=newest.height()).contains(&asked) => {
-                Ok(Found::Past { history, height: asked, newest })
+                Ok(Found::Past { history, height: asked, viewed, newest })
             }
             _ => {
-                let kept = self.views.kept.read();
-                let viewed = kept.front().expect("one is put out at the start").height();
                 let oldest = archived.map_or(viewed, |(_, oldest)| oldest.min(viewed));
                 Err(ReadingError::NotKept { asked, oldest, newest: newest.height() })
             }

@@ -421,7 +421,9 @@ impl Executor {
         let context = BlockContext { height: block.height(), proposed_at_ms: self.stamp_of(block) };
         let mut transaction = self.store.begin()?;
         let sorted = sort_requests(transaction.as_ref(), block)?;
-        let remembered = self.history.as_ref().and_then(|_| self.service.remembered());
+        let keeps = |Writing(history): &Writing| history.oldest().is_some();
+        let remembered =
+            self.history.as_ref().filter(|it| keeps(it)).and_then(|_| self.service.remembered());
         let mut state = ServiceState::new(transaction.as_mut(), remembered);
         let outcomes = execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
         let before = mem::take(&mut state.before);

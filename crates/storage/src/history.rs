@@ -130,8 +130,8 @@ impl Pending {
 
 /// Key of what `key` was before a height: no key's entries lie between those of another.
 fn entry_key(key: &[u8], height: Height) -> Vec<u8> {
-    let length = u16::try_from(key.len()).expect("keys of a state are short");
-    [&length.to_be_bytes()[..], key, &height.0.to_be_bytes()].concat()
+    let length = key.len() as u64;
+    [&length.to_be_bytes()[4..], key, &height.0.to_be_bytes()].concat()
 }
 
 /// The first and the last entry that a key may have of changes after `height`.

@@ -3,7 +3,7 @@
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use clap::Args;
-use quorate_ledger::evm::conformance::{self, Case, Verdict};
+use quorate_ledger::evm::conformance::{self, Case, Fork, Verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,19 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate evm-tests fixtures/state_tests/prague   a release of execution-spec-tests\n  \
-    quorate evm-tests tests/GeneralStateTests       the older collection\n\n\
-    Those for the rules of Prague are run: each transaction is signed, read, carried out and written as any\n\
+    quorate evm-tests --fork Cancun tests/GeneralStateTests    as its releases have no posts of Prague\n\n\
+    Those for the rules of one fork are run, of Prague by default, which are the ledger's: each transaction is signed, read, carried out and written as any\n\
     other of the ledger, and the root of all accounts and the hash of the logs compared. What the ledger has\n\
     no rules for is left out, and counted by reason.\n\n\
-    Exit code 1: a test failed. Exit code 2: there is nothing to run, or a file is no file of tests.")]
+    Exit code 1: a test failed, or a file could not be read as one of tests; the others are run all the same.\n\
+    Exit code 2: there is nothing to run.")]
 pub(crate) struct Options {
     /// Files of tests, or folders with such files at any depth
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Fork whose tests are run, by its rules: London, Paris, Shanghai, Cancun, Prague or Osaka
+    #[arg(long, default_value = "Prague")]
+    fork: Fork,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -30,6 +34,8 @@ pub(crate) struct Options {
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     files: usize,
+    /// Files that are none of tests, with the reason.
+    unreadable: BTreeMap<String, String>,
     passed: usize,
     failed: BTreeMap<String, String>,
     left_out: BTreeMap<&'static str, usize>,
@@ -44,17 +50,25 @@ impl Options {
         files.sort();
         let mut summary = Summary { files: files.len(), ..Summary::default() };
         for file in &files {
-            cases(file)?.into_iter().for_each(|case| summary.count(file, case));
+            match cases(file, self.fork) {
+                Ok(cases) => cases.into_iter().for_each(|case| summary.count(file, case)),
+                Err(reason) => {
+                    summary.unreadable.insert(file.display().to_string(), reason);
+                }
+            }
         }
-        if summary.passed + summary.failed.len() == 0 {
-            return Err(Failure::usage(format!("no test was run: {}", summary.line())));
+        if summary.ran_none() {
+            let unread = summary.unreadable.iter().map(|(file, why)| format!("\n{file}: {why}"));
+            let unread: String = unread.collect();
+            return Err(Failure::usage(format!("no test was run: {}{unread}", summary.line())));
         }
         if self.json {
             output::json(&summary);
         } else {
             summary.print();
         }
-        if summary.failed.is_empty() { Ok(()) } else { Err(Failure::Reported(Code::Run)) }
+        let is_good = summary.failed.is_empty() && summary.unreadable.is_empty();
+        if is_good { Ok(()) } else { Err(Failure::Reported(Code::Run)) }
     }
 }
 
@@ -74,11 +88,9 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> CommandResult {
     Ok(())
 }
 
-fn cases(file: &Path) -> Result<Vec<Case>, Failure> {
-    let refuse =
-        |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| refuse(&error))?;
-    conformance::run(&text).map_err(|error| refuse(&error))
+fn cases(file: &Path, fork: Fork) -> Result<Vec<Case>, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    conformance::run(&text, fork).map_err(|error| error.to_string())
 }
 
 impl Summary {
@@ -92,7 +104,14 @@ impl Summary {
         }
     }
 
+    fn ran_none(&self) -> bool {
+        self.passed + self.failed.len() == 0
+    }
+
     fn print(&self) {
+        for (file, reason) in &self.unreadable {
+            output::line(&format!("not read: {file}: {reason}"));
+        }
         for (case, reason) in &self.failed {
             output::line(&format!("failed: {case}\n  {reason}"));
         }

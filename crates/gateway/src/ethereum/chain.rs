@@ -8,7 +8,7 @@ use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_ledger::evm::{
-    Account, BlockAt, CallBlock, FoundBlock, FoundLog, FoundTransaction, LogFilter, Query,
+    Account, BlockAt, CallBlock, FoundBlock, FoundLog, FoundTransaction, LogFilter, LogPage, Query,
 };
 use quorate_node::unix_ms;
 use quorate_types::Height;
@@ -135,6 +135,11 @@ impl Chain {
         let topics = filter.topics.iter().map(|any| any.iter().copied().collect::<Vec<B256>>());
         let addresses = filter.address.iter().copied().collect();
         Ok(Some(LogFilter { heights, addresses, topics: topics.collect() }))
+    }
+
+    /// Logs from an index in the filter's first block on, as many as an answer holds.
+    pub(super) fn log_page(&self, filter: LogFilter, from: u32) -> Result<LogPage, Failure> {
+        self.query(&Query::LogPage { filter, from })
     }
 
     pub(super) fn logs(&self, filter: LogFilter) -> Result<Vec<FoundLog>, Failure> {

@@ -1,7 +1,8 @@
 //! Threads of the server for what computes, and the queue before them.
 
 use super::error::{self, Failure, internal};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Threads that read the state.
 pub(super) const READERS: usize = 8;
@@ -15,29 +16,31 @@ const WAITING_MAX: usize = 1_024;
 /// Threads for what computes, and the queue before them.
 #[derive(Debug)]
 pub(super) struct Computing {
-    queue: Semaphore,
-    threads: Semaphore,
+    queue: Arc<Semaphore>,
+    threads: Arc<Semaphore>,
 }
 
 /// A place in the queue and on a thread, until it is dropped.
-type Place<'a> = (SemaphorePermit<'a>, SemaphorePermit<'a>);
+pub(super) type Place = [OwnedSemaphorePermit; 2];
 
 impl Computing {
     /// Waits for a thread.
     ///
     /// # Errors
     /// When too many wait already.
-    pub(super) async fn take(&self) -> Result<Place<'_>, Failure> {
-        let place = self.queue.try_acquire().map_err(|_| error::too_many("everybody together"))?;
-        let thread = self.threads.acquire().await.map_err(internal)?;
-        Ok((place, thread))
+    pub(super) async fn take(&self) -> Result<Place, Failure> {
+        let place = Arc::clone(&self.queue).try_acquire_owned();
+        let place = place.map_err(|_| error::too_many("everybody together"))?;
+        let thread = Arc::clone(&self.threads).acquire_owned().await.map_err(internal)?;
+        Ok([place, thread])
     }
 }
 
 impl Default for Computing {
     fn default() -> Self {
         let threads = READERS - READERS_FREE;
-        Self { queue: Semaphore::new(WAITING_MAX + threads), threads: Semaphore::new(threads) }
+        let of = |permits| Arc::new(Semaphore::new(permits));
+        Self { queue: of(WAITING_MAX + threads), threads: of(threads) }
     }
 }
 

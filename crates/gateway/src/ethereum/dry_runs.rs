@@ -6,7 +6,7 @@ use super::error::{self, Failure, internal, invalid};
 use super::module::{Module, Registered, computing};
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::map::{B256HashMap, HashMap};
-use alloy_primitives::{Address, B256, U64};
+use alloy_primitives::{Address, B256, Bytes, U64};
 use alloy_rpc_types_eth::state::{AccountOverride as GivenAccount, StateOverride};
 use alloy_rpc_types_eth::{AccessListResult, BlockOverrides, TransactionRequest};
 use quorate_ledger::evm::{
@@ -102,6 +102,12 @@ fn account(
     if given.state.is_some() && given.state_diff.is_some() {
         return Err(invalid(format!("account {address} has both 'state' and 'stateDiff'")));
     }
+    // Else it is no delegation (EIP-7702), and nothing that a machine would run.
+    let is_odd =
+        |code: &Bytes| code.starts_with(&[0xef, 0x01]) && (code.len() != 23 || code[2] != 0);
+    if given.code.as_ref().is_some_and(is_odd) {
+        return Err(invalid(format!("the code of account {address} is none")));
+    }
     let sorted = |slots: B256HashMap<B256>| {
         let mut slots: Vec<(B256, B256)> = slots.into_iter().collect();
         slots.sort();
@@ -118,6 +124,10 @@ fn account(
 }
 
 fn of_block(given: &BlockOverrides) -> Result<BlockOverride, Failure> {
+    let is_other = given.difficulty.is_some() || given.blob_base_fee.is_some();
+    if is_other || given.block_hash.as_ref().is_some_and(|hashes| !hashes.is_empty()) {
+        return Err(invalid("difficulty, blobBaseFee and blockHash of a block are not overridden"));
+    }
     let base_fee = given.base_fee.map(u64::try_from).transpose();
     Ok(BlockOverride {
         number: given.number,

@@ -28,8 +28,8 @@ pub(super) struct Filters(Mutex<BTreeMap<U128, Polled>>);
 #[derive(Clone, Debug)]
 struct Polled {
     what: What,
-    /// The last height that was reported.
-    seen: u64,
+    /// Height that is to be reported next, and the index of a log there.
+    next: (u64, u32),
     polled: Instant,
 }
 
@@ -49,14 +49,14 @@ impl Filters {
         self.add(newest, What::Blocks)
     }
 
-    fn add(&self, seen: u64, what: What) -> Result<U128, Failure> {
+    fn add(&self, newest: u64, what: What) -> Result<U128, Failure> {
         let mut known = self.0.lock();
         known.retain(|_, filter| filter.polled.elapsed() < IDLE_MAX);
         if known.len() >= FILTERS_MAX {
             return Err(server("there are too many filters; uninstall some, or subscribe"));
         }
         let id = unguessable();
-        known.insert(id, Polled { what, seen, polled: Instant::now() });
+        known.insert(id, Polled { what, next: (newest + 1, 0), polled: Instant::now() });
         Ok(id)
     }
 
@@ -64,30 +64,43 @@ impl Filters {
         self.0.lock().remove(&id).is_some()
     }
 
-    /// Blocks or logs since the last call with this id.
+    /// Blocks or logs since the last call with this id: of logs as many as an answer holds, and the
+    /// next call has the others.
     pub(super) fn changes(&self, chain: &Chain, id: U128) -> Result<Value, Failure> {
         let newest = chain.newest();
-        let Polled { what, seen, .. } = self.take(id, newest)?;
-        let changes = Self::between(chain, what, (seen, newest));
-        if changes.is_err() {
-            self.put_back(id, seen);
+        let Polled { what, next, .. } = self.take(id, newest)?;
+        match Self::between(chain, what, (next, newest)) {
+            Ok((changes, None)) => Ok(changes),
+            Ok((changes, Some(rest))) => {
+                self.put_back(id, rest);
+                Ok(changes)
+            }
+            Err(failure) => {
+                self.put_back(id, next);
+                Err(failure)
+            }
         }
-        changes
     }
 
-    /// Blocks or logs after the first of two heights, up to the second.
-    fn between(chain: &Chain, what: What, (seen, newest): (u64, u64)) -> Result<Value, Failure> {
+    /// Blocks or logs from a place on, up to a height; and where the rest begins, if there is one.
+    fn between(
+        chain: &Chain,
+        what: What,
+        ((height, index), newest): ((u64, u32), u64),
+    ) -> Result<(Value, Option<(u64, u32)>), Failure> {
         match what {
-            What::Blocks => hashes(chain, seen + 1, newest),
+            What::Blocks => Ok((hashes(chain, height, newest)?, None)),
             What::Logs(options) => match chain.filter(&options)? {
                 Some(mut filter) => {
                     // "latest" as the beginning means the block after the one that was then.
                     let from = if begins(&options) { filter.heights.0 } else { 0 };
-                    filter.heights = (from.max(seen + 1), filter.heights.1.min(newest));
-                    let is_empty = filter.heights.0 > filter.heights.1;
-                    let logs =
-                        if is_empty { Vec::new() } else { convert::logs(&chain.logs(filter)?) };
-                    json(&logs)
+                    filter.heights = (from.max(height), filter.heights.1.min(newest));
+                    if filter.heights.0 > filter.heights.1 {
+                        return Ok((Value::Array(Vec::new()), None));
+                    }
+                    let index = if filter.heights.0 == height { index } else { 0 };
+                    let page = chain.log_page(filter, index)?;
+                    Ok((json(&convert::logs(&page.logs))?, page.next))
                 }
                 None => Err(unknown()),
             },
@@ -102,10 +115,10 @@ impl Filters {
         json(&convert::logs(&chain.logs(filter)?))
     }
 
-    /// Has the next call report again what came after this height.
-    fn put_back(&self, id: U128, seen: u64) {
+    /// Has the next call report again what came from this place on.
+    fn put_back(&self, id: U128, next: (u64, u32)) {
         if let Some(filter) = self.0.lock().get_mut(&id) {
-            filter.seen = filter.seen.min(seen);
+            filter.next = filter.next.min(next);
         }
     }
 
@@ -113,7 +126,7 @@ impl Filters {
         let mut known = self.0.lock();
         let filter = known.get_mut(&id).ok_or_else(unknown)?;
         let before = filter.clone();
-        filter.seen = filter.seen.max(newest);
+        filter.next = filter.next.max((newest + 1, 0));
         filter.polled = Instant::now();
         Ok(before)
     }

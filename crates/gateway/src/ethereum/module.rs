@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::context::Context;
 use super::error::{Failure, internal};
 use jsonrpsee::RpcModule;
-use jsonrpsee::core::{RegisterMethodError, Serialize};
+use jsonrpsee::core::{JsonRawValue, RegisterMethodError, Serialize, to_json_raw_value};
 use jsonrpsee::types::Params;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -40,19 +40,21 @@ pub(super) fn method<R: Serialize + Clone + Send + 'static>(
     module.register_blocking_method(name, call).map(drop)
 }
 
-/// Registers a method that computes, or reads as much as it is asked to.
-pub(super) fn computing<R: Serialize + Clone + Send + 'static>(
+/// Registers a method that computes, or reads as much as it is asked to. Its place on a thread is
+/// its own until it is done, be its caller there or not, and its answer is written there.
+pub(super) fn computing<R: Serialize + 'static>(
     module: &mut Module,
     name: &'static str,
     answer: fn(&Context, Arguments<'_>) -> Result<R, Failure>,
 ) -> Registered {
     let call = move |params: Params<'static>, context: Arc<Context>, _| async move {
-        let _place = context.computing.take().await?;
-        let answer = {
-            let context = Arc::clone(&context);
-            spawn_blocking(move || answer(&context, Arguments::of(&params)))
+        let place = context.computing.take().await?;
+        let compute = move || -> Result<Box<JsonRawValue>, Failure> {
+            let _place = place;
+            let answer = answer(&context, Arguments::of(&params))?;
+            to_json_raw_value(&answer).map_err(internal)
         };
-        answer.await.map_err(internal)?
+        spawn_blocking(compute).await.map_err(internal)?
     };
     module.register_async_method(name, call).map(drop)
 }

@@ -13,7 +13,7 @@ use jsonrpsee::server::{
 };
 use jsonrpsee::types::{Params, SubscriptionId};
 use jsonrpsee::{Extensions, RpcModule};
-use quorate_ledger::evm::{BlockAt, LogFilter, LogPage, Query};
+use quorate_ledger::evm::{BlockAt, LogFilter};
 use quorate_node::testnet::system_random;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -135,11 +135,12 @@ fn messages(
             Ok((header.iter().map(message).collect::<Result<_, _>>()?, None))
         }
         Topic::Logs(filter) => {
-            let filter = filter.clone();
-            let page: LogPage = chain.query(&Query::LogPage { filter, height, from })?;
+            let filter = LogFilter { heights: (height, height), ..filter.clone() };
+            let page = chain.log_page(filter, from)?;
             let logs = convert::logs(&page.logs);
             let messages = logs.iter().map(message);
-            Ok((messages.collect::<Result<_, _>>()?, page.next))
+            let next = page.next.map(|(_, index)| index);
+            Ok((messages.collect::<Result<_, _>>()?, next))
         }
     }
 }

@@ -4,17 +4,24 @@
 use super::arguments::Arguments;
 use super::context::Context;
 use super::dry_runs::{call, overrides};
-use super::error::{Failure, internal, invalid, not_found, server};
+use super::error::{Failure, internal, invalid, server};
 use super::module::{Module, Registered, computing, method};
 use alloy_eips::BlockId;
 use alloy_primitives::{B256, Bytes};
 use jsonrpsee::core::{DeserializeOwned, JsonRawValue};
 use quorate_ledger::evm::{BlockAt, DryRun, FoundBlock, Query, TraceBlock};
 use quorate_types::Height;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A trace, in JSON.
 type Trace = Box<JsonRawValue>;
+
+/// Traces of one transaction of a block.
+#[derive(Deserialize)]
+struct OfOne {
+    result: Vec<Trace>,
+}
 
 pub(super) fn register(module: &mut Module) -> Registered {
     computing(module, "debug_traceTransaction", |context, mut arguments| {
@@ -44,12 +51,8 @@ pub(super) fn register(module: &mut Module) -> Registered {
     })?;
     computing(module, "trace_block", |context, mut arguments| {
         let traces = trace(context, found(context, &mut arguments)?, None, &flat())?;
-        let traces: Vec<Value> = serde_json::from_str(traces.get()).map_err(internal)?;
-        let of_each = traces.into_iter().filter_map(|mut of_one| match of_one["result"].take() {
-            Value::Array(traces) => Some(traces),
-            _ => None,
-        });
-        Ok(of_each.flatten().collect::<Vec<Value>>())
+        let traces: Vec<OfOne> = serde_json::from_str(traces.get()).map_err(internal)?;
+        Ok(traces.into_iter().flat_map(|of_one| of_one.result).collect::<Vec<Trace>>())
     })?;
     raw(module)
 }
@@ -62,7 +65,7 @@ fn raw(module: &mut Module) -> Registered {
     method(module, "debug_getRawBlock", |context, mut arguments| {
         found(context, &mut arguments)?.encoded().map_err(internal)
     })?;
-    method(module, "debug_getRawReceipts", |context, mut arguments| {
+    computing(module, "debug_getRawReceipts", |context, mut arguments| {
         let found = found(context, &mut arguments)?;
         let receipt = |stored: &quorate_ledger::evm::StoredTransaction| stored.encoded_receipt();
         Ok(found.transactions.iter().map(receipt).collect::<Vec<Bytes>>())
@@ -101,7 +104,7 @@ fn at(context: &Context, at: BlockId, transactions: bool) -> Result<FoundBlock, 
         BlockId::Number(tag) => context.chain.block_by_tag(tag, transactions)?,
         BlockId::Hash(hash) => context.chain.block(BlockAt::Hash(hash.block_hash), transactions)?,
     };
-    let found = found.ok_or_else(|| not_found("block not found"))?;
+    let found = found.ok_or_else(|| server("block not found"))?;
     if transactions && found.transactions.len() != found.block.transactions as usize {
         return Err(server("the transactions of this block are not kept any more"));
     }
@@ -109,8 +112,7 @@ fn at(context: &Context, at: BlockId, transactions: bool) -> Result<FoundBlock, 
 }
 
 fn of_transaction(context: &Context, hash: B256, options: &Value) -> Result<Trace, Failure> {
-    let found =
-        context.chain.transaction(hash)?.ok_or_else(|| not_found("transaction not found"))?;
+    let found = context.chain.transaction(hash)?.ok_or_else(|| server("transaction not found"))?;
     let block = at(context, BlockId::number(found.location.height), true)?;
     trace(context, block, Some(found.location.index), options)
 }

@@ -300,12 +300,17 @@ fn gas(call: &Call) -> u64 {
     call.gas.map_or(TRANSACTION_GAS_MAX, |gas| gas.min(TRANSACTION_GAS_MAX))
 }
 
-fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
+/// What a call declares to touch, as the machine takes it.
+pub(super) fn access_list(call: &Call) -> AccessList {
     let item = |(address, keys): &(_, Vec<B256>)| AccessListItem {
         address: *address,
         storage_keys: keys.clone(),
     };
-    let access_list = AccessList(call.access_list.iter().map(item).collect());
+    AccessList(call.access_list.iter().map(item).collect())
+}
+
+fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
+    let access_list = access_list(call);
     TxEnv {
         tx_type: u8::from(!access_list.0.is_empty()),
         caller: call.from,

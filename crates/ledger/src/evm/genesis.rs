@@ -147,6 +147,14 @@ impl Genesis {
         serde_json::to_string_pretty(&file).expect("a genesis is JSON")
     }
 
+    /// Returns `true` for an account that nobody could have made: whoever would create a contract
+    /// at its address could not (EIP-7610).
+    pub(super) fn has_storage_alone(account: &GenesisAccount) -> bool {
+        let has_code = account.code.as_ref().is_some_and(|code| !code.is_empty());
+        let is_used = has_code || account.nonce.is_some_and(|nonce| nonce > 0);
+        !is_used && account.storage.as_ref().is_some_and(|storage| !storage.is_empty())
+    }
+
     /// Transactions that are this chain's.
     #[must_use]
     pub fn rules(&self) -> ChainRules {
@@ -170,14 +178,8 @@ impl Genesis {
             account.storage.iter().flatten().any(|(_, value)| *value == B256::ZERO)
         };
         check(!self.accounts.values().any(is_zero), "storage must not hold zeros: leave them out")?;
-        // EIP-7610: whoever would create a contract there could not, and nothing else makes one.
-        let has_storage_alone = |account: &GenesisAccount| {
-            let has_code = account.code.as_ref().is_some_and(|code| !code.is_empty());
-            let is_used = has_code || account.nonce.is_some_and(|nonce| nonce > 0);
-            !is_used && account.storage.as_ref().is_some_and(|storage| !storage.is_empty())
-        };
         check(
-            !self.accounts.values().any(has_storage_alone),
+            !self.accounts.values().any(Self::has_storage_alone),
             "accounts with storage must have code or a nonce (EIP-7610)",
         )?;
         let is_reserved = |account: &GenesisAccount| {

@@ -59,13 +59,11 @@ pub enum Query {
     TraceBlock(TraceBlock),
     /// Logs that contracts emitted: a `Vec<`[`FoundLog`]`>`.
     Logs(LogFilter),
-    /// Logs of one block, whatever heights the filter names, however many they are: a [`LogPage`].
+    /// Logs from an index in the filter's first block on, however many there are: a [`LogPage`].
     LogPage {
         /// Filter that they pass.
         filter: LogFilter,
-        /// Height of the block.
-        height: u64,
-        /// Index in the block of the first that is wanted.
+        /// Index in the first block of the first log that is wanted.
         from: u32,
     },
 }
@@ -131,13 +129,13 @@ pub struct FoundLog {
     pub log: StoredLog,
 }
 
-/// Logs of a block, as many as an answer holds.
+/// Logs in their order, as many as an answer holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct LogPage {
-    /// Logs in their order.
+    /// Logs that pass the filter.
     pub logs: Vec<FoundLog>,
-    /// Index in the block of the next that passes; `None` at the end.
-    pub next: Option<u32>,
+    /// Height of the next that passes, and its index there; `None` at the end.
+    pub next: Option<(u64, u32)>,
 }
 
 impl LogFilter {
@@ -173,7 +171,27 @@ impl LogFilter {
         Ok(heights.into_iter().collect())
     }
 
-    fn find(mut self, state: &dyn State) -> Result<Result<Vec<FoundLog>, String>, StateError> {
+    fn find(self, state: &dyn State) -> Result<Result<Vec<FoundLog>, String>, StateError> {
+        let page = match self.page(state, 0)? {
+            Ok(page) => page,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        Ok(match page.next {
+            None => Ok(page.logs),
+            Some(_) if page.logs.len() == LOGS_MAX => {
+                Err(format!("query returned more than {LOGS_MAX} results"))
+            }
+            Some(_) => Err(format!("query returned more than {LOGS_BYTES_MAX} bytes")),
+        })
+    }
+
+    /// The logs from an index in the first block on, as many as an answer holds. One fits always: a
+    /// transaction's gas bounds its data.
+    fn page(
+        mut self,
+        state: &dyn State,
+        first: u32,
+    ) -> Result<Result<LogPage, String>, StateError> {
         let newest = history::meta(state)?.map_or(0, |meta| meta.height);
         self.heights.1 = self.heights.1.min(newest);
         let (from, to) = self.heights;
@@ -189,27 +207,16 @@ impl LogFilter {
                 continue;
             }
             for log in self.passing(state, &block)? {
-                if let Err(reason) = found.push(log) {
-                    return Ok(Err(reason));
+                if height == from && log.index < first {
+                    continue;
+                }
+                let place = (height, log.index);
+                if !found.push(log) {
+                    return Ok(Ok(LogPage { logs: found.logs, next: Some(place) }));
                 }
             }
         }
-        Ok(Ok(found.logs))
-    }
-
-    /// The logs of a block from an index on, as many as an answer holds. One fits always: a
-    /// transaction's gas bounds its data.
-    fn page(&self, state: &dyn State, height: u64, from: u32) -> Result<LogPage, StateError> {
-        let Some(block) = history::block(state, height)? else { return Ok(LogPage::default()) };
-        let (mut found, mut next) = (FoundLogs::default(), None);
-        for log in self.passing(state, &block)?.filter(|log| log.index >= from) {
-            let index = log.index;
-            if found.push(log).is_err() {
-                next = Some(index);
-                break;
-            }
-        }
-        Ok(LogPage { logs: found.logs, next })
+        Ok(Ok(LogPage { logs: found.logs, next: None }))
     }
 
     /// The logs of a block that pass.
@@ -245,20 +252,14 @@ struct FoundLogs {
 }
 
 impl FoundLogs {
-    /// Adds one.
-    ///
-    /// # Errors
-    /// When there is no room for it, in the words that Ethereum's tools know.
-    fn push(&mut self, log: FoundLog) -> Result<(), String> {
+    /// Adds one; `false` where there is no room for it.
+    fn push(&mut self, log: FoundLog) -> bool {
         self.bytes += LOG_BYTES + log.log.data.len();
-        if self.logs.len() == LOGS_MAX {
-            return Err(format!("query returned more than {LOGS_MAX} results"));
+        let fits = self.logs.len() < LOGS_MAX && self.bytes <= LOGS_BYTES_MAX;
+        if fits {
+            self.logs.push(log);
         }
-        if self.bytes > LOGS_BYTES_MAX {
-            return Err(format!("query returned more than {LOGS_BYTES_MAX} bytes"));
-        }
-        self.logs.push(log);
-        Ok(())
+        fits
     }
 }
 
@@ -327,7 +328,10 @@ impl EvmReader {
                 Ok(found) => answer(&found),
                 Err(error) => Ok(Err(error)),
             },
-            Query::LogPage { filter, height, from } => answer(&filter.page(state, height, from)?),
+            Query::LogPage { filter, from } => match filter.page(state, from)? {
+                Ok(page) => answer(&page),
+                Err(error) => Ok(Err(error)),
+            },
         }
     }
 }

@@ -653,14 +653,29 @@ fn an_answer_about_logs_is_bounded_in_bytes() {
     ledger.execute(&all);
     let (mut from, mut indices) = (Some(0), Vec::new());
     while let Some(first) = from {
-        let (filter, height) = (LogFilter::default(), fits + 2);
-        let query = Query::LogPage { filter, height, from: first };
+        let filter = LogFilter { heights: (fits + 2, fits + 2), ..LogFilter::default() };
+        let query = Query::LogPage { filter, from: first };
         let page: LogPage = ledger.ask(&query).expect("a page");
         assert!(page.logs.len() as u64 <= fits);
         indices.extend(page.logs.iter().map(|log| u64::from(log.index)));
-        from = page.next;
+        from = page.next.map(|(height, index)| {
+            assert_eq!(height, fits + 2);
+            index
+        });
     }
     assert_eq!(indices, (0..=fits).collect::<Vec<_>>());
+    // And so are many blocks, each log once.
+    let (mut next, mut places) = (Some((0, 0)), Vec::new());
+    while let Some((height, from)) = next {
+        let filter = LogFilter { heights: (height, 1_000), ..LogFilter::default() };
+        let page: LogPage = ledger.ask(&Query::LogPage { filter, from }).expect("a page");
+        places.extend(page.logs.iter().map(|log| (log.height, log.index)));
+        next = page.next;
+    }
+    let in_blocks = (2..=fits + 1).map(|height| (height, 0));
+    let in_last = (0..=fits as u32).map(|index| (fits + 2, index));
+    places.retain(|(height, _)| *height > 1);
+    assert_eq!(places, in_blocks.chain(in_last).collect::<Vec<_>>());
 }
 
 #[test]

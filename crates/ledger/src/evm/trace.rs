@@ -5,25 +5,30 @@
 //! them many times the memory of whoever makes it.
 
 use super::Genesis;
-use super::call::{Call, Called, Inspected, Simulation, called};
+use super::call::{Call, Called, Inspected, Simulation, access_list, called};
 use super::execution::{self, ExecutionContext, configuration, hash_of, next};
 use super::history::{self, FoundBlock, StoredBlock, StoredTransaction};
 use super::stored::damaged;
 use super::transaction::Recovered;
 use super::world::{Codes, ReadError, World};
 use alloy_consensus::Header;
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, U256};
 use alloy_rpc_types_trace::common::TraceResult;
-use alloy_rpc_types_trace::geth::{GethDebugTracingOptions, GethTrace};
+use alloy_rpc_types_trace::geth::{GethDebugTracingOptions, GethDefaultTracingOptions, GethTrace};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
+use revm::bytecode::opcode;
 use revm::context::result::EVMError;
 use revm::context::{Context, ContextError, ContextTr};
+use revm::interpreter::interpreter_types::{Jumps, MemoryTr, ReturnData};
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, Interpreter};
 use revm::primitives::Log;
 use revm::{ExecuteCommitEvm, InspectEvm, Inspector, MainBuilder, MainContext};
 use revm_inspectors::access_list::AccessListInspector;
 use revm_inspectors::tracing::{DebugInspector, DebugInspectorError, TransactionContext};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 /// Most bytes of a trace, as they are reckoned while it is made: of its JSON, roughly.
 pub const TRACE_BYTES_MAX: usize = 32 << 20;
@@ -62,19 +67,41 @@ type Answer = Result<Result<bytes::Bytes, String>, StateError>;
 /// Bytes of a trace that are left.
 struct Budget {
     left: usize,
-    /// Set where each step is part of the trace, with its stack unless that is left out.
-    steps: Option<bool>,
-    /// Steps that are recorded, where the caller wants no more.
-    limit: Option<u64>,
+    /// What each step is shown with, where steps are the trace.
+    steps: Option<Steps>,
+    /// Calls and logs are part of the trace.
+    has_frames: bool,
+}
+
+/// What a step is shown with.
+struct Steps {
+    shows: GethDefaultTracingOptions,
+    /// Steps of this transaction that were recorded.
+    recorded: u64,
+    /// Slots of this transaction that were used so far, all of which each step that uses one shows.
+    slots: BTreeMap<Address, BTreeSet<U256>>,
 }
 
 impl Budget {
-    fn of(options: &GethDebugTracingOptions) -> Self {
-        let (config, is_log) = (&options.config, options.tracer.is_none());
-        Self {
-            left: TRACE_BYTES_MAX,
-            steps: is_log.then(|| config.disable_stack != Some(true)),
-            limit: config.limit.filter(|limit| *limit > 0),
+    fn of(inspector: &DebugInspector) -> Self {
+        let steps = match inspector {
+            DebugInspector::Default(_, shows) => {
+                Some(Steps { shows: *shows, recorded: 0, slots: BTreeMap::new() })
+            }
+            _ => None,
+        };
+        let has_frames = match inspector {
+            DebugInspector::CallTracer(_, config) => config.only_top_call != Some(true),
+            DebugInspector::FlatCallTracer(_) => true,
+            _ => false,
+        };
+        Self { left: TRACE_BYTES_MAX, steps, has_frames }
+    }
+
+    /// The next transaction begins: what is left is left.
+    fn next(&mut self) {
+        if let Some(steps) = &mut self.steps {
+            (steps.recorded, steps.slots) = (0, BTreeMap::new());
         }
     }
 
@@ -83,49 +110,113 @@ impl Budget {
         let left = self.left.checked_sub(bytes);
         self.left = left.unwrap_or_default();
         if left.is_none() && context.error().is_ok() {
-            let most = TRACE_BYTES_MAX >> 20;
-            let reason =
-                format!("the trace is larger than {most} MiB: leave out stacks, or limit it");
-            *context.error() = Err(ContextError::Custom(reason));
+            *context.error() = Err(ContextError::Custom(too_large()));
         }
         left.is_some()
+    }
+
+    fn take_frame(&mut self, bytes: usize, context: &mut impl ContextTr) {
+        if self.has_frames {
+            self.take(bytes, context);
+        }
+    }
+}
+
+fn too_large() -> String {
+    format!(
+        "the trace is larger than {} MiB: have it show less, or limit it",
+        TRACE_BYTES_MAX >> 20
+    )
+}
+
+impl Steps {
+    /// Bytes of the step that comes, if it is recorded.
+    fn bytes(&mut self, interpreter: &Interpreter) -> usize {
+        let shows = &self.shows;
+        if shows.limit.is_some_and(|limit| limit > 0 && self.recorded >= limit) {
+            return 0;
+        }
+        self.recorded += 1;
+        let stack = &interpreter.stack;
+        let mut bytes = STEP_BYTES;
+        if shows.disable_stack != Some(true) {
+            bytes += WORD_BYTES * stack.len();
+        }
+        if shows.enable_memory.unwrap_or(shows.disable_memory == Some(false)) {
+            bytes += WORD_BYTES * interpreter.memory.size().div_ceil(32);
+        }
+        if shows.enable_return_data.unwrap_or(shows.disable_return_data == Some(false)) {
+            bytes += 2 * interpreter.return_data.buffer().len();
+        }
+        let is_of_slot = matches!(interpreter.bytecode.opcode(), opcode::SLOAD | opcode::SSTORE);
+        if shows.disable_storage != Some(true)
+            && is_of_slot
+            && let Ok(slot) = stack.peek(0)
+        {
+            let slots = self.slots.entry(interpreter.input.target_address).or_default();
+            slots.insert(slot);
+            bytes += 2 * WORD_BYTES * slots.len();
+        }
+        bytes
     }
 }
 
 impl<CTX: ContextTr> Inspector<CTX> for Budget {
     fn step(&mut self, interpreter: &mut Interpreter, context: &mut CTX) {
-        let Some(with_stack) = self.steps else { return };
-        if let Some(limit) = &mut self.limit {
-            let Some(rest) = limit.checked_sub(1) else { return };
-            *limit = rest;
-        }
-        let words = if with_stack { interpreter.stack.len() } else { 0 };
-        if !self.take(STEP_BYTES + WORD_BYTES * words, context) {
+        let bytes = self.steps.as_mut().map_or(0, |steps| steps.bytes(interpreter));
+        if !self.take(bytes, context) {
             interpreter.halt_fatal();
         }
     }
 
     fn log(&mut self, context: &mut CTX, log: Log) {
-        self.take(FRAME_BYTES + 2 * log.data.data.len(), context);
+        self.take_frame(FRAME_BYTES + 2 * log.data.data.len(), context);
     }
 
     fn call(&mut self, context: &mut CTX, inputs: &mut CallInputs) -> Option<CallOutcome> {
-        self.take(FRAME_BYTES + 2 * inputs.input.len(), context);
+        self.take_frame(FRAME_BYTES + 2 * inputs.input.len(), context);
         None
     }
 
     fn call_end(&mut self, context: &mut CTX, _: &CallInputs, outcome: &mut CallOutcome) {
-        self.take(2 * outcome.result.output.len(), context);
+        self.take_frame(2 * outcome.result.output.len(), context);
     }
 
     fn create(&mut self, context: &mut CTX, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
-        self.take(FRAME_BYTES + 2 * inputs.init_code().len(), context);
+        self.take_frame(FRAME_BYTES + 2 * inputs.init_code().len(), context);
         None
     }
 
     fn create_end(&mut self, context: &mut CTX, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        self.take(2 * outcome.result.output.len(), context);
+        self.take_frame(2 * outcome.result.output.len(), context);
     }
+}
+
+/// JSON that grows to so many bytes and no further.
+struct Bounded {
+    json: Vec<u8>,
+    left: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left =
+            self.left.checked_sub(bytes.len()).ok_or_else(|| io::Error::other(too_large()))?;
+        self.json.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A trace as JSON, of at most so many bytes.
+fn written(trace: &GethTrace, left: usize) -> Result<Box<RawValue>, String> {
+    let mut bounded = Bounded { json: Vec::new(), left };
+    serde_json::to_writer(&mut bounded, trace).map_err(|_| too_large())?;
+    let text = String::from_utf8(bounded.json).expect("JSON is text");
+    Ok(RawValue::from_string(text).expect("it was just written"))
 }
 
 /// Inspector of a trace, within its budget.
@@ -134,18 +225,27 @@ type Tracer = (Budget, DebugInspector);
 fn tracer(options: &[u8]) -> Result<Tracer, String> {
     let options: GethDebugTracingOptions =
         serde_json::from_slice(options).map_err(|error| format!("invalid tracer: {error}"))?;
-    let budget = Budget::of(&options);
     let inspector = DebugInspector::new(options).map_err(|error| said(&error))?;
-    Ok((budget, inspector))
+    match &inspector {
+        DebugInspector::Default(..)
+        | DebugInspector::CallTracer(..)
+        | DebugInspector::PreStateTracer(..)
+        | DebugInspector::FourByte(_)
+        | DebugInspector::FlatCallTracer(_)
+        | DebugInspector::Noop(_) => Ok((Budget::of(&inspector), inspector)),
+        // What they record is not reckoned here.
+        _ => Err(NO_TRACER.to_owned()),
+    }
 }
+
+const NO_TRACER: &str = "tracer not found: there are callTracer, prestateTracer, 4byteTracer, \
+                         flatCallTracer and noopTracer";
 
 fn said<E: std::fmt::Debug>(error: &DebugInspectorError<E>) -> String {
     match error {
         DebugInspectorError::InvalidTracerConfig => "invalid tracerConfig".into(),
         DebugInspectorError::UnsupportedTracer | DebugInspectorError::JsTracerNotEnabled => {
-            "tracer not found: there are callTracer, prestateTracer, 4byteTracer, flatCallTracer, \
-             muxTracer and noopTracer"
-                .into()
+            NO_TRACER.into()
         }
         other => format!("{other:?}"),
     }
@@ -155,10 +255,10 @@ fn said<E: std::fmt::Debug>(error: &DebugInspectorError<E>) -> String {
 fn show(
     (_, inspector): &mut Tracer,
     at: Option<TransactionContext>,
-    Inspected { tx, block, result, world }: Inspected<'_, '_>,
-) -> Result<Result<GethTrace, String>, StateError> {
+    (Inspected { tx, block, result, world }, left): (Inspected<'_, '_>, usize),
+) -> Result<Result<Box<RawValue>, String>, StateError> {
     match inspector.get_result(at, tx, block, result, world) {
-        Ok(trace) => Ok(Ok(trace)),
+        Ok(trace) => Ok(written(&trace, left)),
         Err(DebugInspectorError::Database(ReadError(error))) => Err(error),
         Err(error) => Ok(Err(said(&error))),
     }
@@ -178,7 +278,9 @@ pub(super) fn call(simulation: &Simulation<'_>, call: &Call, options: &[u8]) -> 
         Ok(tracer) => tracer,
         Err(reason) => return Ok(Err(reason)),
     };
-    let trace = simulation.inspect(call, tracer, |tracer, inspected| show(tracer, None, inspected));
+    let trace = simulation.inspect(call, tracer, |tracer, inspected| {
+        show(tracer, None, (inspected, TRACE_BYTES_MAX))
+    });
     trace?.map_or_else(|reason| Ok(Err(reason)), |trace| json(&trace))
 }
 
@@ -192,19 +294,20 @@ pub(super) fn accessed(
 ) -> Result<Result<Accessed, String>, StateError> {
     /// Declared slots are cheaper, and with the gas that is left more may be touched.
     const ROUNDS_MAX: usize = 16;
-    let mut declared = Call { access_list: Vec::new(), ..call.clone() };
+    let mut declared = call.clone();
     for _ in 0..ROUNDS_MAX {
-        let run =
-            simulation.inspect(&declared, AccessListInspector::default(), |found, inspected| {
-                let touched = found.touched_slots().iter();
-                let mut list: Vec<(Address, Vec<B256>)> = touched
-                    .map(|(address, slots)| (*address, slots.iter().copied().collect()))
-                    .collect();
-                list.sort();
-                let gas_used = inspected.result.result.tx_gas_used();
-                let (called, _) = called(inspected.result.result.clone());
-                Ok(Ok(Accessed { list, called, gas_used }))
-            });
+        // What was touched once stays: so it comes to rest.
+        let known = AccessListInspector::new(access_list(&declared));
+        let run = simulation.inspect(&declared, known, |found, inspected| {
+            let touched = found.touched_slots().iter();
+            let mut list: Vec<(Address, Vec<B256>)> = touched
+                .map(|(address, slots)| (*address, slots.iter().copied().collect()))
+                .collect();
+            list.sort();
+            let gas_used = inspected.result.result.tx_gas_used();
+            let (called, _) = called(inspected.result.result.clone());
+            Ok(Ok(Accessed { list, called, gas_used }))
+        });
         let accessed = match run? {
             Ok(accessed) => accessed,
             Err(reason) => return Ok(Err(reason)),
@@ -263,7 +366,7 @@ fn proposed_at_ms(header: &Header) -> Result<u64, StateError> {
     Ok(u64::from_be_bytes(bytes))
 }
 
-type Traces = Vec<TraceResult<GethTrace, String>>;
+type Traces = Vec<TraceResult<Box<RawValue>, String>>;
 
 fn trace(
     context: ExecutionContext<'_>,
@@ -277,7 +380,7 @@ fn trace(
         .with_cfg(context.configuration)
         .with_block(context.block)
         .build_mainnet_with_inspector(tracer);
-    let mut traces = Vec::new();
+    let (mut traces, mut left) = (Vec::new(), TRACE_BYTES_MAX);
     for (index, stored) in (0..).zip(transactions) {
         let tx = Recovered::stored(stored)?.env();
         let said = |error| match error {
@@ -301,8 +404,9 @@ fn trace(
         };
         let world = &mut evm.ctx.journaled_state.database;
         let inspected = Inspected { tx: &tx, block: &block_env, result: &result, world };
-        match show(&mut evm.inspector, Some(at), inspected)? {
+        match show(&mut evm.inspector, Some(at), (inspected, left))? {
             Ok(result) => {
+                left -= result.get().len();
                 traces.push(TraceResult::Success { result, tx_hash: Some(stored.hash) });
             }
             Err(reason) => return Ok(Err(reason)),
@@ -310,7 +414,9 @@ fn trace(
         if only == Some(index) {
             break;
         }
-        let fused = evm.inspector.1.fuse();
+        let (budget, inspector) = &mut evm.inspector;
+        budget.next();
+        let fused = inspector.fuse();
         fused.map_err(|error| StateError(error.to_string()))?;
         evm.commit(result.state);
     }

@@ -73,7 +73,7 @@ impl Stores {
         service.limit_cache(config.state_cache_bytes);
         let (mut executor, executed) =
             Executor::open(Box::new(store), service, config.executor_config())?;
-        archive::open(&mut executor, config, owner, &room)?;
+        archive::open(&mut executor, config, owner, &room);
         let mut safeguards = Safeguards::default();
         // Neither is touched once the log is lost: it may be found again.
         let mut guard = guard.filter(|_| !lost).map(|guard| guard.within(&room));
@@ -149,6 +149,11 @@ pub(super) fn set_state_aside(data_dir: &Path, error: NodeError) -> NodeError {
 /// version's file. Returns `false` where it stays.
 fn set_aside(state: &Path, aside: &Path) -> bool {
     if state.exists() {
+        // What the state was is no better known than what it is.
+        let archive = state.with_file_name("archive");
+        if archive.exists() && std::fs::remove_dir_all(&archive).is_err() {
+            return false;
+        }
         let removed = std::fs::remove_dir_all(aside).or_else(|_| std::fs::remove_file(aside));
         if let Err(error) = removed
             && error.kind() != std::io::ErrorKind::NotFound

@@ -13,7 +13,9 @@ use parking_lot::RwLock;
 use quorate_types::Height;
 use quorate_types::service::StateError;
 use std::collections::VecDeque;
-use std::path::Path;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::{fs, io, thread};
 
 /// Bytes of recently read blocks in memory.
 const CACHE_BYTES: u64 = 8 << 20;
@@ -23,6 +25,12 @@ const MEMTABLE_BYTES: u64 = 8 << 20;
 
 /// Bytes of the tree's journal.
 const JOURNAL_BYTES: u64 = 64 << 20;
+
+/// Files that are kept open.
+const FILES_MAX: usize = 64;
+
+/// Version of what is kept: another is begun anew, and so is one of other keys of the state.
+const FORMAT: u32 = 1;
 
 /// Parts into which what may be kept is divided: so much too little may be kept for a moment.
 const PARTS: u64 = 8;
@@ -40,6 +48,7 @@ const NEWEST: &str = "newest";
 /// A history in a folder, of one executor at a time.
 pub struct DiskHistory {
     config: HistoryConfig,
+    folder: PathBuf,
     room: Room,
     /// `None` once it is closed, or has failed.
     inner: RwLock<Option<Inner>>,
@@ -69,31 +78,28 @@ impl std::fmt::Debug for DiskHistory {
 }
 
 impl DiskHistory {
-    /// Opens or begins the history in a folder. One of somebody else, or that cannot be read, is
-    /// begun anew.
+    /// Opens or begins the history in a folder. One of somebody else is begun anew; one that cannot
+    /// be read is left as it is.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// When the folder cannot be read or written.
     pub fn open(
         folder: &Path,
         owner: &Owner,
         config: HistoryConfig,
         room: Room,
     ) -> Result<Self, StorageError> {
-        let owner = owner.network.to_string();
-        let inner = Inner::open(folder, &owner).or_else(|error| {
-            let folder_shown = folder.display().to_string();
-            tracing::warn!(%error, folder = folder_shown, "the history of the state begins anew");
-            match std::fs::remove_dir_all(folder) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(StorageError::io("remove", folder_shown, &error));
-                }
-                _ => {}
-            }
-            Inner::open(folder, &owner)
-                .map_err(|error| StorageError::from(StateError(error.to_string())))
-        })?;
-        Ok(Self { config, room, inner: RwLock::new(Some(inner)) })
+        let owner = format!("{FORMAT} {}", owner.network);
+        // The library asserts of some files that they are whole.
+        let opened = catch_unwind(|| Inner::open(folder, &owner));
+        let failed = |reason: String| {
+            let place = folder.display().to_string();
+            StorageError::io("open", place, &io::Error::other(reason))
+        };
+        let inner = opened.map_err(|_| failed("it is damaged".to_owned()))?;
+        let inner = inner.map_err(|error| failed(error.to_string()))?;
+        let folder = folder.to_owned();
+        Ok(Self { config, folder, room, inner: RwLock::new(Some(inner)) })
     }
 
     /// Disk that it takes, its journal included; 0 once it has ended.
@@ -108,16 +114,40 @@ impl DiskHistory {
         let mut place = self.inner.write();
         let Some(inner) = place.as_mut() else { return };
         if let Err(error) = change(inner) {
-            tracing::error!(%error, "the history of the state ends here, and begins anew at the next start");
-            *place = None;
+            tracing::error!(%error, "the history of the state ends here, until the next start");
+            dispose(place.take());
         }
     }
+}
+
+impl DiskHistory {
+    /// Ends for want of room. What is bounded may be missed, and makes some.
+    fn give_way(&self) {
+        tracing::warn!(
+            "the disk is nearly full: the history of the state ends here, and begins anew at the next \
+             start"
+        );
+        let inner = self.inner.write().take();
+        let folder = self.config.bytes_max.map(|_| self.folder.clone());
+        thread::spawn(move || {
+            drop(inner);
+            if let Some(Err(error)) = folder.map(fs::remove_dir_all) {
+                tracing::warn!(%error, "the history of the state stays where it is");
+            }
+        });
+    }
+}
+
+/// Drops what may take a while on a thread of its own.
+fn dispose(what: impl Send + 'static) {
+    thread::spawn(move || drop(what));
 }
 
 impl Inner {
     fn open(folder: &Path, owner: &str) -> fjall::Result<Self> {
         let database = Database::builder(folder)
             .cache_size(CACHE_BYTES)
+            .max_cached_files(Some(FILES_MAX))
             .max_journaling_size(JOURNAL_BYTES)
             .worker_threads(1)
             .open()?;
@@ -130,24 +160,40 @@ impl Inner {
             about,
         };
         let is_owned = inner.about.get(OWNER)?.is_some_and(|found| *found == *owner.as_bytes());
+        let newest = inner.about.get(NEWEST)?.filter(|_| is_owned);
+        let newest = newest.and_then(|bytes| bytes[..].try_into().ok());
+        inner.newest = Height(newest.map_or(0, u64::from_be_bytes));
         for name in inner.database.list_keyspace_names() {
             let Ok(after) = name.parse() else { continue };
             let entries = inner.database.keyspace(&name, options)?;
-            if is_owned {
-                inner.parts.push_back(Part {
-                    after: Height(after),
-                    bytes: entries.disk_space(),
-                    entries,
-                });
-            } else {
-                inner.database.delete_keyspace(entries)?;
-            }
+            let bytes = entries.disk_space();
+            inner.parts.push_back(Part { after: Height(after), bytes, entries });
         }
         inner.parts.make_contiguous().sort_by_key(|part| part.after);
-        let newest = inner.about.get(NEWEST)?.and_then(|bytes| bytes[..].try_into().ok());
-        inner.newest = Height(newest.map_or(0, u64::from_be_bytes));
+        if newest.is_none() {
+            inner.forget()?;
+        }
         inner.about.insert(OWNER, owner)?;
         Ok(inner)
+    }
+
+    /// Lets go of all that is kept. ★ First of the word for how far it goes: what a crash leaves of
+    /// it is of no height.
+    fn forget(&mut self) -> fjall::Result<()> {
+        self.about.remove(NEWEST)?;
+        self.database.persist(PersistMode::SyncData)?;
+        self.pending = Pending::default();
+        while let Some(part) = self.parts.pop_front() {
+            self.delete(part)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a part; its files go on a thread of their own, for there may be many.
+    fn delete(&self, part: Part) -> fjall::Result<()> {
+        self.database.delete_keyspace(part.entries.clone())?;
+        dispose(part);
+        Ok(())
     }
 
     fn oldest(&self) -> Option<Height> {
@@ -159,10 +205,7 @@ impl Inner {
         if self.oldest().is_some_and(|oldest| oldest <= height) && self.newest >= height {
             return Ok(());
         }
-        self.pending = Pending::default();
-        while let Some(part) = self.parts.pop_front() {
-            self.database.delete_keyspace(part.entries)?;
-        }
+        self.forget()?;
         self.newest = height;
         self.begin_part()?;
         self.write()
@@ -171,8 +214,6 @@ impl Inner {
     fn begin_part(&mut self) -> fjall::Result<()> {
         let after = self.newest;
         let entries = self.database.keyspace(&after.0.to_string(), options)?;
-        // The name may be that of one that was deleted and is still read.
-        entries.clear()?;
         self.parts.push_back(Part { after, entries, bytes: 0 });
         Ok(())
     }
@@ -212,7 +253,7 @@ impl Inner {
                 break;
             }
             let oldest = self.parts.pop_front().expect("two or more");
-            self.database.delete_keyspace(oldest.entries)?;
+            self.delete(oldest)?;
         }
         Ok(())
     }
@@ -250,11 +291,8 @@ impl StateHistory for DiskHistory {
     }
 
     fn make_durable(&self) {
-        if self.room.is_low() {
-            tracing::warn!(
-                "the disk is nearly full: the history of the state ends here, and begins anew at the next start"
-            );
-            self.close();
+        if self.room.is_low() && self.inner.read().is_some() {
+            self.give_way();
         }
         self.change(|inner| inner.write().and_then(|()| inner.prune(&self.config)));
     }

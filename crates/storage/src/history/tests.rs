@@ -221,9 +221,31 @@ mod on_disk {
                 std::fs::write(path, [0; 40]).expect("damaged");
             }
         }
-        let history = open(&place, ALL);
-        history.begin(Height(9));
-        assert_eq!(history.oldest(), Some(Height(9)));
+        let left = |folder: &Path| std::fs::read_dir(folder).expect("read").count();
+        let before = left(&place);
+        let refused = DiskHistory::open(&place, &Owner::nobody(), ALL, Room::unwatched());
+        assert!(refused.is_err(), "it is not taken for another's, nor deleted");
+        assert_eq!(left(&place), before);
+    }
+
+    /// ★ What a crash leaves of one that is begun anew is of no height, as if there were none.
+    #[test]
+    fn parts_without_a_word_for_how_far_they_go_are_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (history, mut chain) = (open(folder.path(), ALL), Chain::new(5));
+        history.begin(Height(0));
+        (0..30).for_each(|_| chain.execute(&history));
+        history.make_durable();
+        drop(history);
+        let database = fjall::Database::builder(folder.path()).open().expect("opened");
+        let about = database.keyspace("about", Default::default).expect("there");
+        about.remove("newest").expect("removed");
+        database.persist(fjall::PersistMode::SyncData).expect("synced");
+        drop((about, database));
+        let history = open(folder.path(), ALL);
+        assert_eq!(history.oldest(), None);
+        history.begin(Height(10));
+        assert_eq!(history.oldest(), Some(Height(10)));
     }
 
     #[test]

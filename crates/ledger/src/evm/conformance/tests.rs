@@ -8,7 +8,7 @@ fn changed(test: &str, change: impl FnOnce(&mut Value)) -> Verdict {
     let mut own: Value = serde_json::from_str(OWN).expect("JSON");
     let mut one = own[test].take();
     change(&mut one);
-    let cases = run(&json!({ test: one }).to_string()).expect("a file of tests");
+    let cases = run(&json!({ test: one }).to_string(), Fork::Prague).expect("a file of tests");
     let [case] = <[Case; 1]>::try_from(cases).expect("one case");
     case.verdict
 }
@@ -19,7 +19,7 @@ fn fails(verdict: &Verdict, because: &str) -> bool {
 
 #[test]
 fn the_ledger_does_what_another_machine_does() {
-    let cases = run(OWN).expect("a file of tests");
+    let cases = run(OWN, Fork::Prague).expect("a file of tests");
     let not_passed: Vec<_> = cases.iter().filter(|case| case.verdict != Verdict::Passed).collect();
     assert!(not_passed.is_empty(), "{not_passed:#?}");
     assert_eq!(cases.len(), 20);
@@ -64,6 +64,6 @@ fn what_the_ledger_has_no_rules_for_is_left_out() {
 
 #[test]
 fn what_is_no_file_of_tests_is_an_error() {
-    assert!(run("[]").is_err());
-    assert!(run(r#"{ "a": { "env": {} } }"#).is_err());
+    assert!(run("[]", Fork::Prague).is_err());
+    assert!(run(r#"{ "a": { "env": {} } }"#, Fork::Prague).is_err());
 }

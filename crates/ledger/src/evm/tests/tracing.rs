@@ -107,6 +107,9 @@ fn every_tracer_that_is_named_is_there_and_no_other() {
     let flat = of("flatCallTracer").expect("a trace");
     assert_eq!((&flat[0]["type"], &flat[0]["blockNumber"]), (&json!("call"), &json!(3)));
     assert!(of("prestateTracer").expect("a trace").is_object());
+    for unknown in ["erc7562Tracer", "muxTracer", "stateGasTracer"] {
+        assert!(of(unknown).expect_err("not reckoned").starts_with("tracer not found"));
+    }
     let refused = of("{ data: [] }").expect_err("JavaScript");
     assert!(refused.starts_with("tracer not found: there are callTracer"), "{refused}");
     let refused = traced(&mut ledger, 3, Some(4), &json!({})).expect_err("there are four");
@@ -146,6 +149,17 @@ fn a_trace_that_is_too_large_is_refused_while_it_is_made() {
         assert!(reason.starts_with("the trace is larger than 32 MiB"), "{reason}");
     };
     refused(trace(LOOPS, json!({})));
+    refused(trace(LOOPS, json!({ "tracer": "" })));
+    // mstore(0x8000, 1); for (;;) {}: its memory is in each step. And sload(i++), all slots so far.
+    const REMEMBERS: &[u8] = &[0x60, 1, 0x61, 0x80, 0, 0x52, 0x5b, 0x60, 6, 0x56];
+    const READS: &[u8] = &[0x5f, 0x5b, 0x80, 0x54, 0x50, 0x60, 1, 0x01, 0x60, 1, 0x56];
+    let limit = |options: Value| trace(REMEMBERS, options);
+    refused(limit(json!({ "enableMemory": true, "disableStack": true, "limit": 1_000 })));
+    refused(limit(json!({ "disableMemory": false, "disableStack": true, "limit": 1_000 })));
+    assert!(limit(json!({ "disableStack": true, "limit": 1_000 })).is_ok());
+    refused(trace(READS, json!({ "disableStack": true, "limit": 10_000 })));
+    let few = json!({ "disableStack": true, "disableStorage": true, "limit": 10_000 });
+    assert!(trace(READS, few).is_ok());
     refused(trace(CALLS, json!({ "tracer": "callTracer" })));
     refused(trace(CALLS, json!({ "tracer": "flatCallTracer" })));
     let shown = |answer: Result<Bytes, String>| -> Value {
