@@ -10,8 +10,8 @@
 //! unless told otherwise. They go through the executor on a memory store, or on a disk store below
 //! the directory, of which readers keep views of the last 16 heights, as in a validator. Then come
 //! as many heights without transactions, which a committee that is not busy has as often. With an
-//! archive the state of each height is kept, and balances at height 1 and at others are read, by the
-//! clock. Other times are
+//! archive the state of each height is kept, and balances at height 1 and at others are read, by
+//! the clock. Other times are
 //! of the processor, as Linux counts them for the process with all of its threads. A run ends with
 //! the last height's root of the state: the same before and after a change that keeps to the rules.
 
@@ -112,7 +112,7 @@ fn run(
     let executed = validator.executor.executed().ok_or("heights were executed")?;
     println!("{}", executed.header.state);
     match history {
-        Some(history) => validator.read(&*history, &mix, heights),
+        Some(history) => validator.read(&history, &mix, heights),
         None => Ok(()),
     }
 }

@@ -52,7 +52,7 @@ pub enum Fork {
     London,
     /// September 2022: no more work to prove.
     Paris,
-    /// April 2023: withdrawals.
+    /// April 2023: withdrawals, and PUSH0.
     Shanghai,
     /// March 2024: transient storage, blobs.
     Cancun,
