@@ -320,6 +320,10 @@ pub enum Mutant {
     SplitCommit,
     /// Storage: a height is called durable while its checkpoint is on its way.
     DurableEarly,
+    /// Histories: one that lacks heights of the state goes on all the same.
+    HistoryGap,
+    /// Histories: what a crash left of one that was to begin anew is taken for one.
+    HistoryRemains,
     /// Storage, state: a batch is committed before all of its files are synced.
     CommitBeforeFiles,
     /// Storage, state: frames count whose batch was never committed.

@@ -432,6 +432,8 @@ fn a_proof_of_another_state_proves_nothing() {
 fn mutants_are_noticed() {
     assert_noticed(Mutant::EvmUnboundedBlock, a_block_holds_no_more_gas_than_its_limit);
     assert_noticed(Mutant::EvmAnyChain, another_chains_transaction_is_refused);
+    let unprotected = an_unprotected_transaction_is_taken_where_the_genesis_says_so;
+    assert_noticed(Mutant::EvmAnyChain, unprotected);
     assert_noticed(Mutant::EvmAnyNonce, a_transaction_is_executed_once);
     assert_noticed(Mutant::EvmReadOfAnother, senders_recovered_ahead_are_those_recovered_in_time);
     assert_noticed(Mutant::EvmTrustProof, a_proof_of_another_state_proves_nothing);

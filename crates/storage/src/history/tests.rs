@@ -108,6 +108,7 @@ fn a_past_state_is_not_written_and_has_no_ranges() {
 mod on_disk {
     use super::*;
     use crate::{Owner, Room};
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
     use quorate_types::NetworkId;
     use std::path::Path;
 
@@ -246,6 +247,13 @@ mod on_disk {
         assert_eq!(history.oldest(), None);
         history.begin(Height(10));
         assert_eq!(history.oldest(), Some(Height(10)));
+    }
+
+    #[test]
+    fn a_wrong_past_is_noticed() {
+        assert_noticed(Mutant::HistoryGap, a_history_with_a_gap_begins_anew);
+        let what = parts_without_a_word_for_how_far_they_go_are_nothing;
+        assert_noticed(Mutant::HistoryRemains, what);
     }
 
     #[test]

@@ -125,7 +125,7 @@ fn every_tracer_that_is_named_is_there_and_no_other() {
     assert_eq!(put(1, "{}"), "block 3 does not follow block 1");
 }
 
-/// ★ Whoever asks for a trace has a bounded part of this machine's memory.
+/// Whoever asks for a trace has a bounded part of this machine's memory.
 #[test]
 fn a_trace_that_is_too_large_is_refused_while_it_is_made() {
     // for (;;) {}, and: for (;;) this.call()
