@@ -24,6 +24,7 @@ pub(crate) fn decode(entry: &[u8]) -> Result<(Digest, &[u8]), StateError> {
 }
 
 /// Returns `true` if a key of the state is that of an entry.
+#[cfg(feature = "evm")]
 pub(crate) fn is_entry(key: &[u8]) -> bool {
     key.first() == Some(&NAMESPACE)
 }

@@ -119,9 +119,7 @@ impl DiskHistory {
             dispose(place.take());
         }
     }
-}
 
-impl DiskHistory {
     /// Ends for want of room. What is bounded may be missed, and makes some.
     fn give_way(&self) {
         tracing::warn!(
