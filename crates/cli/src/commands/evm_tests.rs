@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 /// Run Ethereum's public execution tests (state tests) on the EVM ledger.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quorate evm-tests fixtures/state_tests/prague   a release of execution-spec-tests\n  \
-    quorate evm-tests --fork Cancun tests/GeneralStateTests    as its releases have no posts of Prague\n\n\
-    Those for the rules of one fork are run, of Prague by default, which are the ledger's: each transaction is signed, read, carried out and written as any\n\
-    other of the ledger, and the root of all accounts and the hash of the logs compared. What the ledger has\n\
-    no rules for is left out, and counted by reason.\n\n\
-    Exit code 1: a test failed, or a file could not be read as one of tests; the others are run all the same.\n\
-    Exit code 2: there is nothing to run.")]
+    quorate evm-tests fixtures/state_tests/prague             a release of execution-spec-tests\n  \
+    quorate evm-tests --fork Cancun tests/GeneralStateTests   the older collection, which ends there\n\n\
+    Those for the rules of one fork are run, of Prague unless told otherwise, which are the ledger's: each\n\
+    transaction is signed, read, carried out and written as any other of the ledger, and the root of all\n\
+    accounts and the hash of the logs compared. What the ledger has no rules for is left out, and counted by\n\
+    reason.\n\n\
+    Exit code 1: a test failed, or a file is no file of tests; the others are run all the same. Exit code 2:\n\
+    there is nothing to run.")]
 pub(crate) struct Options {
     /// Files of tests, or folders with such files at any depth
     #[arg(required = true, value_name = "PATH")]
