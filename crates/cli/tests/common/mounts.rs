@@ -45,6 +45,14 @@ pub(crate) fn mount(folder: &Path, mebibytes: u64) {
     assert!(output.status.success(), "no mount of a tmpfs: {}", stderr(&output));
 }
 
+/// Gives a file system so many MiB, without taking anything from whoever writes there.
+pub(crate) fn grow(folder: &Path, mebibytes: u64) {
+    let size = format!("remount,size={mebibytes}m");
+    let output = Command::new("mount").args(["-o", &size]).arg(folder).output();
+    let output = output.expect("`mount` runs");
+    assert!(output.status.success(), "the tmpfs does not grow: {}", stderr(&output));
+}
+
 /// Bytes that are free where this folder is.
 pub(crate) fn free(folder: &Path) -> u64 {
     let system = statvfs(folder).expect("a file system");
