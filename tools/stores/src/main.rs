@@ -1,6 +1,7 @@
 //! Stores for the replicated state side by side, and `io_uring` beside what the log and the
 //! transport do: `README.md` says how they are run, docs/results/stores.md what was measured.
 
+mod history;
 mod phases;
 mod process;
 mod run;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Command {
     /// Measures one store with one number of keys and one size of values: a line of JSON
     Run(run::Run),
+    /// Measures a history of past states in one store: a line of JSON
+    History(history::History),
     /// Prints lines of JSON, of which the files consist, as a table in Markdown
     Table {
         /// Files of lines that `run` or `uring` printed
@@ -47,6 +50,7 @@ enum Command {
 fn main() {
     match Arguments::parse().command {
         Command::Run(run) => run.measure(),
+        Command::History(history) => history.measure(),
         Command::Table { files } => table::print(&files),
         Command::Uring { what } => what.measure(),
         Command::Phase { phase, subject } => phase.carry_out(&subject),
