@@ -210,66 +210,30 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_crypto::Digest;
+    use quorate_ledger::evm::{Evm, Genesis, Query};
     use quorate_storage::{ExecutorConfig, MemoryStore};
-    use quorate_types::service::{BlockContext, Operation, Outcome, Service, State};
     use std::sync::atomic::{AtomicBool, Ordering};
-
-    /// Does nothing, and answers so.
-    #[derive(Debug)]
-    struct Idle;
-
-    impl Service for Idle {
-        fn name(&self) -> &'static str {
-            "idle"
-        }
-
-        fn reader(&self) -> Option<Arc<dyn Reader>> {
-            Some(Arc::new(Self))
-        }
-
-        fn admit(&self, _: Operation<'_>) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn execute(
-            &mut self,
-            _: &mut dyn State,
-            _: BlockContext,
-            operations: &[Operation<'_>],
-        ) -> Result<Vec<Outcome>, StateError> {
-            Ok(operations.iter().map(|_| Outcome::Applied(Bytes::new())).collect())
-        }
-
-        fn root(&self, _: &dyn State) -> Result<Digest, StateError> {
-            Ok(Digest::ZERO)
-        }
-    }
-
-    impl Reader for Idle {
-        fn query(&self, _: &dyn State, query: &[u8]) -> Result<Result<Bytes, String>, StateError> {
-            Ok(Ok(Bytes::copy_from_slice(query)))
-        }
-    }
 
     /// Readers ask for what is there and for what is not while views are put out: an end of both is
     /// what is asserted.
     #[test]
     fn who_asks_for_what_is_not_kept_holds_up_nobody() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (store, config) = (Box::new(MemoryStore::new()), ExecutorConfig::default());
-        let mut executor = Executor::open(store, Box::new(Idle), config).expect("opened").0;
+        let (store, service) = (Box::new(MemoryStore::new()), Box::new(Evm::new(Genesis::new(7))));
+        let opened = Executor::open(store, service, ExecutorConfig::default());
+        let mut executor = opened.expect("opened").0;
         let (owner, room) = (Owner::nobody(), Room::unwatched());
         let opened = StateViews::open(&mut executor, folder.path(), &owner, room);
         let (views, _writer) = opened.expect("opened");
         let (reading, ended) = (Reading::new(&views).expect("a reader"), AtomicBool::new(false));
+        let head = Query::Head.encode();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     while !ended.load(Ordering::Relaxed) {
-                        let asked = reading.query(Some(Height(9)), b"what");
+                        let asked = reading.query(Some(Height(9)), &head);
                         assert!(matches!(asked, Err(ReadingError::NotKept { .. })), "{asked:?}");
-                        assert_eq!(reading.query(None, b"what"), Ok(Bytes::from("what")));
+                        reading.query(None, &head).expect("the newest is there");
                     }
                 });
             }
