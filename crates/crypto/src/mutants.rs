@@ -396,6 +396,10 @@ pub enum Mutant {
     EvmReadOfAnother,
     /// EVM: a proof is not compared with the state that was certified.
     EvmTrustProof,
+    /// EVM: delegations are taken by the first version of the rules too.
+    EvmEarlyDelegations,
+    /// EVM: the rules are those of a genesis's last fork, whatever a block's time.
+    EvmNewestFork,
     /// Payments: a vote covers the name that a client gave to an output, not the transaction (paper
     /// 003).
     PayVoteNamedOutputs,

@@ -1,6 +1,7 @@
 //! Ethereum's machine on a replicated, authenticated state.
 //!
-//! * **Operations** are Ethereum's own signed transactions: legacy (EIP-155), EIP-2930, EIP-1559.
+//! * **Operations** are Ethereum's own signed transactions: legacy (EIP-155), EIP-2930, EIP-1559,
+//!   and EIP-7702 from the [second version](Evm::VERSIONS) on.
 //!   Who signed the request that executed one does not matter. Each comes to a
 //!   [`TransactionResult`]; one that is invalid where it stands is refused with the reason, and
 //!   changes nothing.
@@ -19,6 +20,7 @@
 mod call;
 pub mod conformance;
 mod execution;
+mod fork;
 mod genesis;
 mod history;
 pub mod mix;
@@ -27,14 +29,17 @@ mod proof;
 mod query;
 mod result;
 mod signer;
+mod simulate;
 mod stored;
 mod trace;
 mod transaction;
+mod under_way;
 mod world;
 
 pub use alloy_genesis::GenesisAccount;
 pub use alloy_primitives::{Address, U256};
 pub use call::{Call, CallBlock, Called, DryRun};
+pub use fork::{Fork, ForkSchedule, UnknownFork};
 pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
 pub use history::{FoundBlock, StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
 pub use overrides::{AccountOverride, BlockOverride, Overrides};
@@ -45,8 +50,13 @@ pub use query::{
 };
 pub use result::TransactionResult;
 pub use signer::Signer;
-pub use trace::{Accessed, TRACE_BYTES_MAX, TraceBlock};
+pub use simulate::{
+    CallResult, SIMULATED_BLOCKS_MAX, SIMULATED_GAS_MAX, Simulated, SimulatedBlock, SimulatedCall,
+    SimulationFailure, SimulationResult,
+};
+pub use trace::{Accessed, TRACE_BYTES_MAX, TraceBlock, TraceForm};
 pub use transaction::{ChainRules, Recovered, TRANSACTION_BYTES_MAX, TransactionError, address};
+pub use under_way::{Arrivals, PendingTransaction, UnderWayQuery};
 pub use world::{Account, account_key, slot_key};
 
 use crate::map::{Tree, entries};
@@ -63,6 +73,7 @@ use quorate_types::service::{
 use std::mem;
 use std::sync::Arc;
 use transaction::Senders;
+use under_way::UnderWay;
 use world::Changes;
 
 /// The service. In memory it keeps the upper part of its map's tree, and senders recovered ahead.
@@ -78,21 +89,23 @@ pub struct Evm {
 impl Evm {
     /// Name of the service in a configuration file.
     pub const NAME: &'static str = "evm";
-    /// Versions of its rules that are here.
-    pub const VERSIONS: Versions = Versions::FIRST;
+    /// Versions of its rules that are here: the second has delegations (EIP-7702), and the forks
+    /// that a genesis names.
+    pub const VERSIONS: Versions = Versions::new(1, genesis::DELEGATIONS);
 
     /// A ledger that begins with this.
     #[must_use]
     pub fn new(genesis: Genesis) -> Self {
         let genesis = Arc::new(genesis);
-        let reader = EvmReader { genesis: Arc::clone(&genesis), codes: world::Codes::default() };
-        Self {
-            senders: Arc::new(Senders::new(genesis.rules())),
-            genesis,
-            tree: Tree::default(),
-            newest: None,
-            reader: Arc::new(reader),
-        }
+        let (senders, reader) = Self::by_version(&genesis, 1);
+        Self { senders, reader, genesis, tree: Tree::default(), newest: None }
+    }
+
+    fn by_version(genesis: &Arc<Genesis>, version: u64) -> (Arc<Senders>, Arc<EvmReader>) {
+        let (rules, under_way) = (genesis.rules(version), Arc::<UnderWay>::default());
+        let senders = Senders::new(rules, Arc::clone(&under_way));
+        let reader = EvmReader::new(Arc::clone(genesis), rules, under_way);
+        (Arc::new(senders), Arc::new(reader))
     }
 
     fn newest(&self) -> Result<&Meta, StateError> {
@@ -129,7 +142,11 @@ impl Service for Evm {
     }
 
     fn versions(&self) -> Versions {
-        Self::VERSIONS
+        self.genesis.versions()
+    }
+
+    fn execute_by(&mut self, version: u64) {
+        (self.senders, self.reader) = Self::by_version(&self.genesis, version);
     }
 
     fn genesis(&mut self, state: &mut dyn State) -> Result<(), StateError> {
@@ -187,7 +204,9 @@ impl Service for Evm {
         let newest = self.newest()?;
         assert_eq!(block.height.0, newest.height + 1, "each height is a block");
         let environment = execution::next(newest, block.proposed_at_ms);
-        let candidates = operations.iter().map(|operation| self.candidate(operation)).collect();
+        let candidates: Vec<_> =
+            operations.iter().map(|operation| self.candidate(operation)).collect();
+        self.senders.executed(&candidates);
         let codes = &self.reader.codes;
         let executed = execution::execute(state, codes, &self.genesis, &environment, candidates)?;
         self.append(state, &environment, executed)

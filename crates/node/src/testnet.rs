@@ -69,6 +69,8 @@ pub struct TestnetPlan {
     pub service: String,
     /// The genesis file's text, where the service has one.
     pub genesis: Option<String>,
+    /// Version of the service's rules that it begins by.
+    pub execution_version: u64,
     /// Folders of the members. A learner's is `learner-0` in all.
     pub layout: Layout,
     /// Gives each member a gateway, on this port plus twice `members` and `learners` plus its
@@ -100,6 +102,7 @@ impl Default for TestnetPlan {
             retention_bytes: None,
             service: "ordered-log".into(),
             genesis: None,
+            execution_version: AgreedSettings::default().execution_version,
             layout: Layout::default(),
             gateways: false,
             clients: ClientPolicy::default(),
@@ -537,6 +540,7 @@ impl TestnetPlan {
         AgreedSettings {
             service: self.service.clone(),
             genesis_digest: self.genesis_digest(),
+            execution_version: self.execution_version,
             clients: self.clients.to_string(),
             ..self.settings.agreed()
         }

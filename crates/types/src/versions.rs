@@ -41,6 +41,12 @@ impl Versions {
         Self { first, last }
     }
 
+    /// The newest of them, by which a network begins that is made now.
+    #[must_use]
+    pub const fn newest(self) -> u64 {
+        self.last
+    }
+
     /// Checks that a committee's version is among them.
     ///
     /// # Errors

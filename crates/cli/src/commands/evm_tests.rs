@@ -3,7 +3,8 @@
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use clap::Args;
-use quorate_ledger::evm::conformance::{self, Case, Fork, Verdict};
+use quorate_ledger::evm::Fork;
+use quorate_ledger::evm::conformance::{self, Case, Verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -115,6 +115,7 @@ impl Options {
             durability: self.durability,
             service: self.service.to_string(),
             genesis: genesis.as_ref().map(Genesis::to_json),
+            execution_version: self.service.versions().newest(),
             gateways: genesis.is_some(),
             clients: self.clients,
             emulation,

@@ -1,18 +1,20 @@
 //! Dry runs of transactions: their results, and the gas that they need.
 
 use super::Genesis;
-use super::execution::{self, Environment, configuration, hash_of, next};
-use super::genesis::TRANSACTION_GAS_MAX;
+use super::execution::{self, Environment, configuration_of, hash_of, next, transaction_gas_max};
 use super::history;
 use super::overrides::Overrides;
 use super::stored::damaged;
+use super::transaction::authorization;
 use super::world::{Codes, ReadError, World};
 use alloy_eips::eip2930::{AccessList, AccessListItem};
+use alloy_eips::eip7702::SignedAuthorization;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, TxKind, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
+use revm::context::either::Either;
 use revm::context::result::{EVMError, ExecutionResult, HaltReason, ResultAndState};
-use revm::context::{BlockEnv, CfgEnv, Context, TxEnv};
+use revm::context::{BlockEnv, CfgEnv, Context, TransactionType, TxEnv};
 use revm::handler::MainnetContext;
 use revm::{ExecuteEvm, InspectEvm, Inspector, MainBuilder, MainContext};
 
@@ -45,6 +47,8 @@ pub struct Call {
     pub data: Bytes,
     /// Addresses and slots that it declares to touch (EIP-2930).
     pub access_list: Vec<(Address, Vec<B256>)>,
+    /// Delegations that it brings (EIP-7702).
+    pub authorizations: Vec<SignedAuthorization>,
 }
 
 impl Call {
@@ -171,10 +175,10 @@ impl<'a> Simulation<'a> {
         I: for<'w> Inspector<MainnetContext<World<'w>>>,
     {
         let hashes = |height| hash_of(self.state, height);
-        let (tx, block) = (self.env(call, gas(call)), self.block());
+        let (tx, block) = (self.env(call, self.gas(call)), self.block());
         let mut evm = Context::mainnet()
             .with_db(self.world(&hashes)?)
-            .with_cfg(self.configuration())
+            .with_cfg(self.configuration(&block))
             .with_block(block.clone())
             .build_mainnet_with_inspector(inspector);
         let result = match evm.inspect_tx(tx.clone()) {
@@ -191,7 +195,7 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// When the state cannot be read.
     pub(super) fn call(&self, call: &Call) -> Result<Called, StateError> {
-        Ok(self.run(call, gas(call))?.0)
+        Ok(self.run(call, self.gas(call))?.0)
     }
 
     /// Estimates the gas that a transaction needs, within a part in [`TOLERANCE`]; or gives its
@@ -225,7 +229,7 @@ impl<'a> Simulation<'a> {
         {
             return Ok(Ok(TRANSFER_GAS));
         }
-        let mut enough = gas(call);
+        let mut enough = self.gas(call);
         let (gas_used, refunded) = match self.run(call, enough)? {
             (Called::Success { gas_used, .. }, refunded) => (gas_used, refunded),
             (called, _) => return Ok(Err(called)),
@@ -248,19 +252,27 @@ impl<'a> Simulation<'a> {
 
     /// Nothing but a value, for an address without code.
     fn is_plain_transfer(&self, call: &Call) -> Result<bool, StateError> {
-        let (true, Some(to)) = (call.data.is_empty(), call.to) else { return Ok(false) };
+        let has_nothing_else = call.data.is_empty() && call.authorizations.is_empty();
+        let (true, Some(to)) = (has_nothing_else, call.to) else { return Ok(false) };
         let hashes = |height| hash_of(self.state, height);
         let account = self.world(&hashes)?.account(to)?;
-        Ok(account.code_hash == KECCAK256_EMPTY && gas(call) >= TRANSFER_GAS)
+        Ok(account.code_hash == KECCAK256_EMPTY && self.gas(call) >= TRANSFER_GAS)
     }
 
-    fn configuration(&self) -> CfgEnv {
-        let mut configuration = configuration(self.genesis.chain_id);
+    fn configuration(&self, block: &BlockEnv) -> CfgEnv {
+        let mut configuration = configuration_of(self.genesis, block);
         configuration.disable_nonce_check = true;
         configuration.disable_eip3607 = true;
         configuration.disable_base_fee = true;
         configuration.disable_block_gas_limit = true;
         configuration
+    }
+
+    /// Gas limit of a call: tools name more than any transaction may have where they mean all.
+    fn gas(&self, call: &Call) -> u64 {
+        let fork = self.genesis.forks.at(self.block().timestamp.saturating_to());
+        let most = transaction_gas_max(fork);
+        call.gas.map_or(most, |gas| gas.min(most))
     }
 
     fn env(&self, call: &Call, gas: u64) -> TxEnv {
@@ -270,10 +282,11 @@ impl<'a> Simulation<'a> {
     /// Runs a call with so much gas; gives the result, and the gas refunded.
     fn run(&self, call: &Call, gas: u64) -> Result<(Called, u64), StateError> {
         let hashes = |height| hash_of(self.state, height);
+        let block = self.block();
         let mut evm = Context::mainnet()
             .with_db(self.world(&hashes)?)
-            .with_cfg(self.configuration())
-            .with_block(self.block())
+            .with_cfg(self.configuration(&block))
+            .with_block(block)
             .build_mainnet();
         match evm.transact_one(self.env(call, gas)) {
             Ok(result) => Ok(called(result)),
@@ -295,11 +308,6 @@ pub(super) struct Inspected<'a, 'w> {
     pub(super) world: &'a mut World<'w>,
 }
 
-/// Gas limit of a call: tools name more than any transaction may have where they mean all.
-fn gas(call: &Call) -> u64 {
-    call.gas.map_or(TRANSACTION_GAS_MAX, |gas| gas.min(TRANSACTION_GAS_MAX))
-}
-
 /// What a call declares to touch, as the machine takes it.
 pub(super) fn access_list(call: &Call) -> AccessList {
     let item = |(address, keys): &(_, Vec<B256>)| AccessListItem {
@@ -309,10 +317,18 @@ pub(super) fn access_list(call: &Call) -> AccessList {
     AccessList(call.access_list.iter().map(item).collect())
 }
 
-fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
+/// A call with so much gas, as the machine takes it.
+pub(super) fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
     let access_list = access_list(call);
+    let authorizations = call.authorizations.iter().map(authorization);
+    let authorization_list: Vec<_> = authorizations.map(Either::Right).collect();
+    let kind = match (authorization_list.is_empty(), access_list.0.is_empty()) {
+        (false, _) => TransactionType::Eip7702,
+        (true, false) => TransactionType::Eip2930,
+        (true, true) => TransactionType::Legacy,
+    };
     TxEnv {
-        tx_type: u8::from(!access_list.0.is_empty()),
+        tx_type: kind.into(),
         caller: call.from,
         gas_limit: gas,
         gas_price: call.gas_price,
@@ -321,6 +337,7 @@ fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
         data: call.data.clone(),
         chain_id: Some(chain_id),
         access_list,
+        authorization_list,
         ..TxEnv::default()
     }
 }

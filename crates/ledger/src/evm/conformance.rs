@@ -10,19 +10,19 @@ use super::execution::{self, Candidate, ExecutedBlock, ExecutionContext};
 use super::history::StoredLog;
 use super::transaction::Recovered;
 use super::world::{self, Account, Changes, Codes};
-use super::{ChainRules, Genesis, Signer, TransactionError, stored};
+use super::{ChainRules, Fork, Genesis, Signer, TransactionError, stored};
 use crate::map::entries;
 use alloy_consensus::proofs::state_root_unhashed;
-use alloy_consensus::{TxEip1559, TxEip2930, TxLegacy};
+use alloy_consensus::{TxEip1559, TxEip2930, TxEip7702, TxLegacy};
+use alloy_eips::eip7702::SignedAuthorization;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, Log, TxKind, U256, keccak256};
 use quorate_types::Outcome;
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use revm::context::{CfgEnv, TransactionType};
-use revm_statetest_types::{SpecName, Test, TestSuite, TestUnit};
+use revm_statetest_types::{SpecName, Test, TestSuite, TestUnit, TransactionParts};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::str::FromStr;
 use std::sync::Arc;
 
 /// A transaction in a block of its own, and what became of the test.
@@ -45,40 +45,8 @@ pub enum Verdict {
     LeftOut(&'static str),
 }
 
-/// Rules that tests are for: the ledger's own, or those of a fork before or after them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fork {
-    /// August 2021: fees by EIP-1559.
-    London,
-    /// September 2022: no more work to prove.
-    Paris,
-    /// April 2023: withdrawals, and PUSH0.
-    Shanghai,
-    /// March 2024: transient storage, blobs.
-    Cancun,
-    /// May 2025: the ledger's.
-    Prague,
-    /// December 2025: bounds on gas and on MODEXP.
-    Osaka,
-}
-
-/// A name that no fork has here.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no fork '{0}' here: use London, Paris, Shanghai, Cancun, Prague or Osaka")]
-pub struct UnknownFork(String);
-
-impl FromStr for Fork {
-    type Err = UnknownFork;
-
-    fn from_str(name: &str) -> Result<Self, UnknownFork> {
-        let all =
-            [Self::London, Self::Paris, Self::Shanghai, Self::Cancun, Self::Prague, Self::Osaka];
-        let found = all.into_iter().find(|fork| format!("{fork:?}").eq_ignore_ascii_case(name));
-        found.ok_or_else(|| UnknownFork(name.to_owned()))
-    }
-}
-
 impl Fork {
+    /// Rules as the tests name them.
     fn name(self) -> SpecName {
         match self {
             Self::London => SpecName::London,
@@ -92,9 +60,8 @@ impl Fork {
 
     /// The ledger's configuration by these rules, but for its bound on a transaction's gas: here
     /// the test's block bounds it, and from Osaka on the fork.
-    fn configuration(self) -> CfgEnv {
-        let mut configuration = execution::configuration(CHAIN);
-        configuration.set_spec_and_mainnet_gas_params(self.name().to_spec_id());
+    fn test_configuration(self) -> CfgEnv {
+        let mut configuration = execution::configuration(CHAIN, self);
         configuration.tx_gas_limit_cap = (self != Self::Osaka).then_some(u64::MAX);
         configuration
     }
@@ -118,7 +85,6 @@ pub fn run(text: &str, fork: Fork) -> Result<Vec<Case>, serde_json::Error> {
 const OTHER_RULES: &str = "for other rules";
 const RESERVED_CODE: &str = "accounts whose code begins with 0xef";
 const BLOBS: &str = "a transaction with blobs (EIP-4844)";
-const DELEGATIONS: &str = "a transaction with delegations (EIP-7702)";
 /// What would become of them is asked by contracts that are created there (EIP-7610).
 const STORAGE_ALONE: &str =
     "with another end, and accounts of storage alone, which no genesis may have here";
@@ -138,12 +104,12 @@ fn attempt(fork: Fork, unit: &TestUnit, test: &Test) -> Result<Verdict, &'static
     let accounts = accounts_before(unit)?;
     let mut state = Memory::holding(&accounts);
     let context = ExecutionContext {
-        configuration: fork.configuration(),
-        block: unit.block_env(&mut fork.configuration()),
+        configuration: fork.test_configuration(),
+        block: unit.block_env(&mut fork.test_configuration()),
         // The older tests were made with these.
         hashes: &|height| Ok(keccak256(height.to_string())),
     };
-    let read = Recovered::read(&raw, ChainRules { chain_id: CHAIN, takes_unprotected: false });
+    let read = Recovered::read(&raw, RULES);
     if matches!(read, Err(TransactionError::TooLong)) {
         return Err(TOO_LONG);
     }
@@ -181,6 +147,9 @@ fn judge(test: &Test, state: &mut Memory, executed: ExecutedBlock) -> Verdict {
 /// The chain that the tests' transactions are for.
 const CHAIN: u64 = 1;
 
+const RULES: ChainRules =
+    ChainRules { chain_id: CHAIN, takes_unprotected: false, takes_delegations: true };
+
 fn accounts_before(unit: &TestUnit) -> Result<BTreeMap<Address, GenesisAccount>, &'static str> {
     let account = |(address, account): (&Address, &revm_statetest_types::AccountInfo)| {
         let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
@@ -193,10 +162,8 @@ fn accounts_before(unit: &TestUnit) -> Result<BTreeMap<Address, GenesisAccount>,
         (*address, account)
     };
     let accounts: BTreeMap<Address, GenesisAccount> = unit.pre.iter().map(account).collect();
-    let is_reserved = |account: &GenesisAccount| {
-        account.code.as_ref().is_some_and(|code| code.starts_with(&[0xef]))
-    };
-    if accounts.values().any(is_reserved) { Err(RESERVED_CODE) } else { Ok(accounts) }
+    let is_reserved = accounts.values().any(Genesis::has_reserved_code);
+    if is_reserved { Err(RESERVED_CODE) } else { Ok(accounts) }
 }
 
 /// The test's transaction, signed with its key.
@@ -245,11 +212,26 @@ fn transaction(unit: &TestUnit, test: &Test) -> Result<Bytes, &'static str> {
             access_list,
             input,
         }),
+        TransactionType::Eip7702 => signer.sign(TxEip7702 {
+            chain_id,
+            nonce,
+            gas_limit,
+            max_fee_per_gas: price(parts.max_fee_per_gas)?,
+            max_priority_fee_per_gas: price(parts.max_priority_fee_per_gas)?,
+            to: parts.to.ok_or(NO_SUCH_FORM)?,
+            value,
+            access_list,
+            authorization_list: authorizations(parts),
+            input,
+        }),
         TransactionType::Eip4844 => return Err(BLOBS),
-        TransactionType::Eip7702 => return Err(DELEGATIONS),
         TransactionType::Custom => return Err(NO_SUCH_FORM),
     };
     Ok(raw.into())
+}
+
+fn authorizations(parts: &TransactionParts) -> Vec<SignedAuthorization> {
+    parts.authorization_list.iter().flatten().cloned().map(Into::into).collect()
 }
 
 /// A state that is gone with its test.

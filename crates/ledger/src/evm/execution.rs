@@ -1,11 +1,11 @@
 //! A block's transactions, executed one after the other.
 
-use super::Genesis;
 use super::genesis::TRANSACTION_GAS_MAX;
 use super::history::{self, BloomHashes, FullReceipt, Meta, StoredTransaction};
 use super::result::TransactionResult;
 use super::transaction::Recovered;
 use super::world::{Changes, Codes, ReadError, World};
+use super::{Fork, Genesis};
 use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_OMMER_ROOT_HASH, EMPTY_WITHDRAWALS};
 use alloy_consensus::proofs::ordered_trie_root_with_encoder;
@@ -16,16 +16,14 @@ use quorate_types::Outcome;
 use quorate_types::service::{REASON_BYTES_MAX, State, StateError};
 use revm::context::result::{EVMError, ExecutionResult, InvalidTransaction};
 use revm::context::{BlockEnv, CfgEnv, Context, ContextTr, TxEnv};
+use revm::context_interface::Cfg as _;
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::handler::validation::{validate_env, validate_initial_tx_gas};
-use revm::primitives::hardfork::SpecId;
+use revm::primitives::eip7825;
 use revm::{ExecuteCommitEvm, MainBuilder, MainContext};
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::sync::Arc;
-
-/// The rules: those of Prague, from the first block on.
-pub(super) const RULES: SpecId = SpecId::PRAGUE;
 
 /// Environment of a block's transactions, known before any of them is executed.
 #[derive(Clone, Debug)]
@@ -78,24 +76,38 @@ impl Environment {
     }
 }
 
-/// The machine's configuration for a chain.
-pub(super) fn configuration(chain_id: u64) -> CfgEnv {
-    let mut configuration = CfgEnv::new_with_spec(RULES);
+/// The machine's configuration for a block of a chain.
+pub(super) fn configuration_of(genesis: &Genesis, block: &BlockEnv) -> CfgEnv {
+    let fork = genesis.forks.at(block.timestamp.saturating_to());
+    configuration(genesis.chain_id, fork)
+}
+
+/// The machine's configuration for a chain by these rules.
+pub(super) fn configuration(chain_id: u64, fork: Fork) -> CfgEnv {
+    let mut configuration = CfgEnv::new_with_spec(fork.spec());
     configuration.chain_id = chain_id;
-    configuration.tx_gas_limit_cap = Some(TRANSACTION_GAS_MAX);
+    configuration.tx_gas_limit_cap = Some(transaction_gas_max(fork));
     configuration.tx_chain_id_check = !mutants::active(Mutant::EvmAnyChain);
     configuration.disable_nonce_check = mutants::active(Mutant::EvmAnyNonce);
     configuration
 }
 
+/// Most gas of a transaction by these rules.
+pub(super) fn transaction_gas_max(fork: Fork) -> u64 {
+    match fork {
+        Fork::Osaka => TRANSACTION_GAS_MAX.min(eip7825::TX_GAS_LIMIT_CAP),
+        _ => TRANSACTION_GAS_MAX,
+    }
+}
+
 impl Recovered {
-    /// Checks that a block of this chain can hold it at all, whatever its sender's account is: its
-    /// fees, its gas and its length.
+    /// Checks that a block of this chain, at this time in milliseconds since the Unix epoch, can
+    /// hold it at all, whatever its sender's account is: its kind, its fees, its gas and its length.
     ///
     /// # Errors
     /// Why not, in the words that Ethereum's tools know.
-    pub fn check_terms(&self, genesis: &Genesis) -> Result<(), String> {
-        check_terms(self.env(), genesis)
+    pub fn check_terms(&self, genesis: &Genesis, at_ms: u64) -> Result<(), String> {
+        check_terms(self.env(), genesis, at_ms)
     }
 }
 
@@ -104,17 +116,16 @@ impl Recovered {
 ///
 /// # Errors
 /// Why no block of this chain will hold it.
-fn check_terms(tx: TxEnv, genesis: &Genesis) -> Result<(), String> {
-    let environment = Environment { height: 0, proposed_at_ms: 0, parent: B256::ZERO };
-    let gas = tx.gas_limit;
-    let mut context = Context::mainnet()
-        .with_cfg(configuration(genesis.chain_id))
-        .with_block(environment.block(genesis))
-        .with_tx(tx);
+fn check_terms(tx: TxEnv, genesis: &Genesis, at_ms: u64) -> Result<(), String> {
+    let environment = Environment { height: 0, proposed_at_ms: at_ms, parent: B256::ZERO };
+    let (gas, block) = (tx.gas_limit, environment.block(genesis));
+    let configuration = configuration_of(genesis, &block);
+    let (rules, gas_max) = (configuration.spec, configuration.tx_gas_limit_cap());
+    let mut context = Context::mainnet().with_cfg(configuration).with_block(block).with_tx(tx);
     let from = context.tx().caller;
     let said = |error: EVMError<Infallible>| said(&error, gas, from);
     validate_env(&mut context).map_err(said)?;
-    validate_initial_tx_gas(context.tx(), RULES, false, false, TRANSACTION_GAS_MAX, None)
+    validate_initial_tx_gas(context.tx(), rules, false, false, gas_max, None)
         .map(drop)
         .map_err(|error| said(error.into()))
 }
@@ -179,11 +190,10 @@ pub(super) fn execute(
     environment: &Environment,
     candidates: Vec<Candidate>,
 ) -> Result<ExecutedBlock, StateError> {
-    let context = ExecutionContext {
-        configuration: configuration(genesis.chain_id),
-        block: environment.block(genesis),
-        hashes: &|height| hash_of(state, height),
-    };
+    let block = environment.block(genesis);
+    let configuration = configuration_of(genesis, &block);
+    let context =
+        ExecutionContext { configuration, block, hashes: &|height| hash_of(state, height) };
     execute_under(context, state, codes, candidates)
 }
 
@@ -236,11 +246,17 @@ pub(super) fn hash_of(state: &dyn State, height: u64) -> Result<B256, StateError
 }
 
 impl ExecutedBlock {
+    /// Gas that its transactions used.
+    pub(super) fn gas_used(&self) -> u64 {
+        self.gas_used
+    }
+
     fn refuse(&mut self, reason: &str) {
         self.outcomes.push(Outcome::Refused(bytes::Bytes::copy_from_slice(reason.as_bytes())));
     }
 
-    fn include(
+    /// Takes a transaction that was executed.
+    pub(super) fn include(
         &mut self,
         raw: Bytes,
         transaction: &Recovered,

@@ -1,8 +1,11 @@
 //! Genesis of a chain: Ethereum's genesis file, as its tools write it.
 
+use super::fork::ForkSchedule;
 use super::transaction::ChainRules;
-use alloy_genesis::{ChainConfig, GenesisAccount};
+use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::Versions;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,13 +16,16 @@ pub const TRANSACTION_GAS_MAX: u64 = 30_000_000;
 /// otherwise.
 pub const HISTORY_BLOCKS: u64 = 1 << 20;
 
+/// The version of the service from which on there are delegations (EIP-7702), and forks that a genesis
+/// names.
+pub(super) const DELEGATIONS: u64 = 2;
+
 /// Everything that replicas must agree on before the first block.
 ///
-/// It is read from the `genesis.json` of Ethereum's tools. Of `config`, `chainId` counts, and two
-/// that are ours: `historyBlocks`, how many blocks keep their transactions, and
-/// `unprotectedTransactions`, whether legacy ones that name no chain are taken. The rules are those
-/// of Prague without blobs and without delegations, from the first block on: a file whose forks say
-/// otherwise is refused.
+/// It is read from the `genesis.json` of Ethereum's tools. Of `config`, `chainId` counts, the times
+/// of Prague and Osaka, and two that are ours: `historyBlocks`, how many blocks keep their
+/// transactions, and `unprotectedTransactions`, whether legacy ones that name no chain are taken.
+/// The rules are Cancun's or later ones, without blobs; those of Prague where no fork is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Genesis {
     /// Chain that transactions must name (EIP-155).
@@ -37,6 +43,8 @@ pub struct Genesis {
     /// Legacy transactions that name no chain are taken: contracts that lie at the same address on
     /// all chains are deployed by such.
     pub takes_unprotected: bool,
+    /// Forks by which the rules change.
+    pub forks: ForkSchedule,
     /// Accounts with balances, nonces, code and storage.
     pub accounts: BTreeMap<Address, GenesisAccount>,
     /// The first block's extra data.
@@ -74,6 +82,7 @@ impl Genesis {
             fees_to: Address::ZERO,
             history_blocks: HISTORY_BLOCKS,
             takes_unprotected: false,
+            forks: ForkSchedule::default(),
             accounts: BTreeMap::new(),
             extra_data: Bytes::new(),
         }
@@ -106,7 +115,7 @@ impl Genesis {
             return Err(GenesisError::Range("config names no chainId"));
         }
         let file: alloy_genesis::Genesis = serde_json::from_value(json)?;
-        check_forks(&file.config, file.timestamp)?;
+        let forks = ForkSchedule::read(&file.config, file.timestamp)?;
         let base_fee = u64::try_from(file.base_fee_per_gas.unwrap_or(0));
         let own = &file.config.extra_fields;
         let history = own.get_deserialized("historyBlocks").transpose()?;
@@ -119,6 +128,7 @@ impl Genesis {
             fees_to: file.coinbase,
             history_blocks: history.unwrap_or(HISTORY_BLOCKS),
             takes_unprotected: unprotected.unwrap_or_default(),
+            forks,
             accounts: file.alloc,
             extra_data: file.extra_data,
         };
@@ -144,7 +154,16 @@ impl Genesis {
         if self.takes_unprotected {
             file.config.extra_fields.insert("unprotectedTransactions".into(), true.into());
         }
+        self.forks.write(&mut file.config);
         serde_json::to_string_pretty(&file).expect("a genesis is JSON")
+    }
+
+    /// Returns `true` for an account whose code nobody could have made: it begins with 0xef and is no
+    /// delegation (EIP-3541).
+    pub(super) fn has_reserved_code(account: &GenesisAccount) -> bool {
+        let is_delegation = |code: &Bytes| code.len() == 23 && code.starts_with(&[0xef, 0x01, 0]);
+        let is_reserved = |code: &Bytes| code.starts_with(&[0xef]) && !is_delegation(code);
+        account.code.as_ref().is_some_and(is_reserved)
     }
 
     /// Returns `true` for an account that nobody could have made: whoever would create a contract
@@ -155,10 +174,21 @@ impl Genesis {
         !is_used && account.storage.as_ref().is_some_and(|storage| !storage.is_empty())
     }
 
-    /// Transactions that are this chain's.
+    /// Transactions that are this chain's, by a [version](super::Evm::VERSIONS) of the service.
     #[must_use]
-    pub fn rules(&self) -> ChainRules {
-        ChainRules { chain_id: self.chain_id, takes_unprotected: self.takes_unprotected }
+    pub fn rules(&self, version: u64) -> ChainRules {
+        ChainRules {
+            chain_id: self.chain_id,
+            takes_unprotected: self.takes_unprotected,
+            takes_delegations: version >= DELEGATIONS
+                || mutants::active(Mutant::EvmEarlyDelegations),
+        }
+    }
+
+    /// Versions of the service that execute this chain: forks are known from the second on.
+    pub(super) fn versions(&self) -> Versions {
+        let first = if self.forks == ForkSchedule::default() { 1 } else { DELEGATIONS };
+        Versions::new(first, DELEGATIONS)
     }
 
     pub(super) fn check(&self) -> Result<(), GenesisError> {
@@ -182,58 +212,9 @@ impl Genesis {
             !self.accounts.values().any(Self::has_storage_alone),
             "accounts with storage must have code or a nonce (EIP-7610)",
         )?;
-        let is_reserved = |account: &GenesisAccount| {
-            account.code.as_ref().is_some_and(|code| code.starts_with(&[0xef]))
-        };
-        check(!self.accounts.values().any(is_reserved), "code must not begin with 0xef (EIP-3541)")
+        check(
+            !self.accounts.values().any(Self::has_reserved_code),
+            "code must not begin with 0xef, but for delegations (EIP-3541, EIP-7702)",
+        )
     }
-}
-
-/// Refuses forks that would make other rules than Prague's, at any block. A file that names none is
-/// taken.
-fn check_forks(config: &ChainConfig, timestamp: u64) -> Result<(), GenesisError> {
-    let refuse =
-        |refused: bool, rule| if refused { Err(GenesisError::Range(rule)) } else { Ok(()) };
-    let blocks = [
-        config.homestead_block,
-        config.eip150_block,
-        config.eip155_block,
-        config.eip158_block,
-        config.byzantium_block,
-        config.constantinople_block,
-        config.petersburg_block,
-        config.istanbul_block,
-        config.berlin_block,
-        config.london_block,
-    ];
-    refuse(
-        blocks.iter().flatten().any(|block| *block > 0),
-        "forks by block must all be at block 0: the rules are Prague's from there on",
-    )?;
-    let before = [config.shanghai_time, config.cancun_time];
-    let times = before.iter().chain([&config.prague_time]);
-    refuse(
-        times.flatten().any(|time| *time > timestamp),
-        "shanghaiTime, cancunTime and pragueTime must not be after its timestamp: the rules are \
-         Prague's from the first block on",
-    )?;
-    refuse(
-        before.iter().any(Option::is_some) && config.prague_time.is_none(),
-        "config ends its forks before Prague, whose rules these are: add \"pragueTime\": 0",
-    )?;
-    let after = [
-        config.osaka_time,
-        config.amsterdam_time,
-        config.bogota_time,
-        config.bpo1_time,
-        config.bpo2_time,
-        config.bpo3_time,
-        config.bpo4_time,
-        config.bpo5_time,
-    ];
-    refuse(
-        after.iter().any(Option::is_some),
-        "config names forks after Prague, whose rules are not here: leave osakaTime and those after \
-         it out",
-    )
 }

@@ -65,6 +65,17 @@ pub struct StoredBlock {
 }
 
 impl StoredBlock {
+    /// A block of these.
+    pub(super) fn of(header: &Header, transactions: &[StoredTransaction]) -> Self {
+        let mut rlp = Vec::with_capacity(600);
+        header.encode(&mut rlp);
+        let raw: usize = transactions.iter().map(|transaction| transaction.raw.len()).sum();
+        let bytes = (rlp.len() + raw) as u64;
+        let transactions =
+            u32::try_from(transactions.len()).expect("a block's operations are counted in 32 bits");
+        Self { hash: keccak256(&rlp), header: rlp.into(), transactions, bytes }
+    }
+
     /// The header, decoded.
     ///
     /// # Errors
@@ -329,16 +340,8 @@ pub(super) fn append(
     transactions: &[StoredTransaction],
     history: u64,
 ) -> Result<Meta, StateError> {
-    let height = header.number;
-    let mut rlp = Vec::with_capacity(600);
-    header.encode(&mut rlp);
-    let hash = alloy_primitives::keccak256(&rlp);
-    let raw: usize = transactions.iter().map(|transaction| transaction.raw.len()).sum();
-    let bytes = (rlp.len() + raw) as u64;
-    let count =
-        u32::try_from(transactions.len()).expect("a block's operations are counted in 32 bits");
-    let block = StoredBlock { hash, header: rlp.into(), transactions: count, bytes };
-    let at = height.to_be_bytes();
+    let (height, block) = (header.number, StoredBlock::of(header, transactions));
+    let (hash, at) = (block.hash, height.to_be_bytes());
     state.put(&stored::key(BLOCK, &[&at]), &encode(&block))?;
     state.put(&stored::key(NUMBER, &[&hash[..]]), &encode(&height))?;
     for (part, chunk) in (0..).zip(transactions.chunks(PART as usize)) {

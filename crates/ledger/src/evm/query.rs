@@ -4,9 +4,11 @@ use super::call::{DryRun, Simulation};
 use super::history::{
     self, FoundBlock, StoredBlock, StoredLog, StoredTransaction, TransactionLocation,
 };
-use super::trace::{self, TraceBlock};
+use super::simulate::{self, Simulated};
+use super::trace::{self, TraceBlock, TraceForm};
+use super::under_way::{UnderWay, UnderWayQuery};
 use super::world::{self, Account, Codes};
-use super::{Genesis, stored};
+use super::{ChainRules, Genesis, stored};
 use alloy_primitives::{Address, B256, Bloom, BloomInput, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{Reader, State, StateError};
@@ -53,10 +55,16 @@ pub enum Query {
     /// Accounts and slots that a dry run touches, beside its sender, what it calls and what is
     /// always at hand: an [`Accessed`](super::Accessed).
     AccessList(DryRun),
-    /// Trace of a dry run, by the options of Geth's `debug_traceCall` as JSON: JSON.
-    TraceCall(DryRun, Vec<u8>),
+    /// Trace of a dry run: JSON.
+    TraceCall(DryRun, TraceForm),
     /// Traces of a block's transactions, put to the state after the block before it: JSON.
     TraceBlock(TraceBlock),
+    /// Blocks that are not, after the newest: a `Result<Vec<`[`SimulationResult`]`>,
+    /// `[`SimulationFailure`]`>`.
+    ///
+    /// [`SimulationResult`]: super::SimulationResult
+    /// [`SimulationFailure`]: super::SimulationFailure
+    Simulate(Simulated),
     /// Logs that contracts emitted: a `Vec<`[`FoundLog`]`>`.
     Logs(LogFilter),
     /// Logs from an index in the filter's first block on, however many there are: a [`LogPage`].
@@ -66,6 +74,10 @@ pub enum Query {
         /// Index in the first block of the first log that is wanted.
         from: u32,
     },
+    /// Transactions that are taken, by the version that executes: [`ChainRules`].
+    Rules,
+    /// Transactions that came here and are not executed yet.
+    UnderWay(UnderWayQuery),
 }
 
 /// Name of a block in a query.
@@ -274,8 +286,10 @@ impl Query {
 /// Reader that answers queries from views of the state.
 #[derive(Debug)]
 pub(super) struct EvmReader {
-    pub(super) genesis: Arc<Genesis>,
+    genesis: Arc<Genesis>,
+    rules: ChainRules,
     pub(super) codes: Codes,
+    under_way: Arc<UnderWay>,
 }
 
 impl Reader for EvmReader {
@@ -298,6 +312,10 @@ fn answer(content: &impl BorshSerialize) -> Answer {
 }
 
 impl EvmReader {
+    pub(super) fn new(genesis: Arc<Genesis>, rules: ChainRules, under_way: Arc<UnderWay>) -> Self {
+        Self { genesis, rules, codes: Codes::default(), under_way }
+    }
+
     fn simulation<'a>(
         &'a self,
         state: &'a dyn State,
@@ -320,10 +338,15 @@ impl EvmReader {
                 let accessed = trace::accessed(&self.simulation(state, &run)?, &run.call)?;
                 accessed.map_or_else(|reason| Ok(Err(reason)), |accessed| answer(&accessed))
             }
-            Query::TraceCall(run, options) => {
-                trace::call(&self.simulation(state, &run)?, &run.call, &options)
+            Query::TraceCall(run, form) => {
+                trace::call(&self.simulation(state, &run)?, &run.call, &form)
             }
             Query::TraceBlock(of) => trace::block((&self.genesis, &self.codes), state, &of),
+            Query::Simulate(simulated) => {
+                answer(&simulate::simulate((&self.genesis, &self.codes), state, &simulated)?)
+            }
+            Query::Rules => answer(&self.rules),
+            Query::UnderWay(query) => Ok(Ok(self.under_way.answer(&query).into())),
             Query::Logs(filter) => match filter.find(state)? {
                 Ok(found) => answer(&found),
                 Err(error) => Ok(Err(error)),

@@ -4,7 +4,8 @@ use super::transaction::address;
 use alloy_consensus::transaction::SignableTransaction;
 use alloy_consensus::{Signed, TxEnvelope};
 use alloy_eips::eip2718::Encodable2718;
-use alloy_primitives::{Address, Signature, U256, keccak256};
+use alloy_eips::eip7702::{Authorization, SignedAuthorization};
+use alloy_primitives::{Address, B256, Signature, U256, keccak256};
 use bytes::Bytes;
 use quorate_crypto::EcdsaSecret;
 
@@ -54,10 +55,20 @@ impl Signer {
         T: SignableTransaction<Signature>,
         TxEnvelope: From<Signed<T>>,
     {
-        let signed = self.secret.sign(&transaction.signature_hash().0);
+        let hash = transaction.signature_hash();
+        TxEnvelope::from(transaction.into_signed(self.signature(hash))).encoded_2718().into()
+    }
+
+    /// A delegation of its account (EIP-7702), signed.
+    #[must_use]
+    pub fn authorize(&self, authorization: Authorization) -> SignedAuthorization {
+        let signature = self.signature(authorization.signature_hash());
+        authorization.into_signed(signature)
+    }
+
+    fn signature(&self, digest: B256) -> Signature {
+        let signed = self.secret.sign(&digest.0);
         let (r, s) = signed.scalars.split_at(32);
-        let (r, s) = (U256::from_be_slice(r), U256::from_be_slice(s));
-        let signature = Signature::new(r, s, signed.is_odd);
-        TxEnvelope::from(transaction.into_signed(signature)).encoded_2718().into()
+        Signature::new(U256::from_be_slice(r), U256::from_be_slice(s), signed.is_odd)
     }
 }

@@ -12,8 +12,10 @@ use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::{Block, Executed};
 use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 
+mod forks;
 mod golden;
 mod simulating;
+mod simulations;
 mod tracing;
 
 const CHAIN: u64 = 1_337;
@@ -36,7 +38,8 @@ fn an_unprotected_transaction_is_taken_where_the_genesis_says_so() {
         let funded = alloy_genesis::GenesisAccount::default().with_balance(ether(1));
         let mut genesis = Genesis { takes_unprotected, ..genesis() };
         assert_eq!(Genesis::parse(&genesis.to_json()).expect("parsed"), genesis);
-        let read = Recovered::read(&raw, ChainRules { chain_id: 9, takes_unprotected: true });
+        let any = Genesis { takes_unprotected: true, ..Genesis::new(9) };
+        let read = Recovered::read(&raw, any.rules(1));
         genesis.accounts.insert(read.expect("a transaction").sender, funded);
         let outcomes = Ledger::new(genesis).execute(std::slice::from_ref(&raw));
         if takes_unprotected {
@@ -48,7 +51,8 @@ fn an_unprotected_transaction_is_taken_where_the_genesis_says_so() {
     }
     let other = payment(0, deployed, U256::from(1));
     let other = signer(RICH).sign(TxEip1559 { chain_id: CHAIN + 1, ..other });
-    let read = Recovered::read(&other, ChainRules { chain_id: CHAIN, takes_unprotected: true });
+    let unprotected = Genesis { takes_unprotected: true, ..genesis() };
+    let read = Recovered::read(&other, unprotected.rules(1));
     assert!(read.is_err(), "it names another");
 }
 
@@ -67,6 +71,7 @@ fn call_of(to: Address) -> Call {
         value: U256::ZERO,
         data: EvmBytes::new(),
         access_list: Vec::new(),
+        authorizations: Vec::new(),
     }
 }
 
@@ -84,7 +89,15 @@ impl Ledger {
     }
 
     fn over(store: Box<dyn quorate_storage::Store>, genesis: Genesis) -> Self {
-        let opened = Executor::open(store, Box::new(Evm::new(genesis)), ExecutorConfig::default());
+        Self::opened(store, Evm::new(genesis))
+    }
+
+    fn of(service: Evm) -> Self {
+        Self::opened(Box::new(MemoryStore::new()), service)
+    }
+
+    fn opened(store: Box<dyn quorate_storage::Store>, service: Evm) -> Self {
+        let opened = Executor::open(store, Box::new(service), ExecutorConfig::default());
         let (executor, executed) = opened.expect("opens");
         let sequence = executed.map_or(0, |executed| executed.height().0);
         let mut executor = executor;
@@ -216,14 +229,16 @@ fn terms_that_no_block_meets_are_known_before() {
     let mut ledger = Ledger::new(genesis.clone());
     for (transaction, because) in cases {
         let raw = rich.sign(transaction);
-        let read = Recovered::read(&raw, genesis.rules()).expect("a transaction");
-        assert_eq!(read.check_terms(&genesis), Err(because.to_owned()));
+        let read = Recovered::read(&raw, genesis.rules(1)).expect("a transaction");
+        assert_eq!(read.check_terms(&genesis, 0), Err(because.to_owned()));
         refusal(&ledger.execute(&[raw])[0]);
     }
     for (nonce, transaction) in (0..).zip([good, created]) {
         let raw = rich.sign(TxEip1559 { nonce, ..transaction });
         assert_eq!(
-            Recovered::read(&raw, genesis.rules()).expect("a transaction").check_terms(&genesis),
+            Recovered::read(&raw, genesis.rules(1))
+                .expect("a transaction")
+                .check_terms(&genesis, 0),
             Ok(())
         );
         applied(&ledger.execute(&[raw])[0]);
@@ -299,6 +314,7 @@ fn a_contract_is_created_called_and_logs() {
         value: U256::ZERO,
         data: mix::call("balanceOf(address)", &[to.into_word()]),
         access_list: Vec::new(),
+        authorizations: Vec::new(),
     };
     let called: Called = ledger.ask(&Query::Call(run(of, NEXT))).expect("a call");
     let Called::Success { output, .. } = called else { panic!("{called:?}") };
@@ -510,6 +526,7 @@ fn a_call_says_why_it_fails_and_an_estimate_is_enough() {
         value: U256::ZERO,
         data: mix::transfer(Address::repeat_byte(2), U256::from(1)),
         access_list: Vec::new(),
+        authorizations: Vec::new(),
     };
     let Called::Reverted { output } =
         ledger.ask(&Query::Call(run(call.clone(), NEXT))).expect("a call")
@@ -558,6 +575,7 @@ fn called_once(code: &'static [u8], at_ms: u64) -> (Ledger, Call) {
         value: U256::ZERO,
         data: EvmBytes::new(),
         access_list: Vec::new(),
+        authorizations: Vec::new(),
     };
     (ledger, call)
 }
@@ -611,6 +629,7 @@ fn a_plain_transfer_needs_what_it_uses() {
         value: U256::ONE,
         data: EvmBytes::new(),
         access_list: Vec::new(),
+        authorizations: Vec::new(),
     };
     let mut ask = |call: Call| {
         ledger.ask::<Result<u64, Called>>(&Query::Estimate(run(call, NEXT))).expect("an estimate")
@@ -739,9 +758,7 @@ fn a_genesis_file_is_read_as_ethereums_tools_write_it() {
         ("\"0x10\"", "\"0xffffffffffffffff\"", "timestamp must be in seconds"),
         ("100000\" }", "100000\", \"code\": \"0xef\" }", "code must not begin with 0xef"),
         ("\"londonBlock\": 0", "\"londonBlock\": 5", "must all be at block 0"),
-        ("\"londonBlock\": 0", "\"pragueTime\": 17", "must not be after its timestamp"),
-        ("\"londonBlock\": 0", "\"cancunTime\": 0", "add \"pragueTime\": 0"),
-        ("\"londonBlock\": 0", "\"pragueTime\": 0, \"osakaTime\": 0", "forks after Prague"),
+        ("\"londonBlock\": 0", "\"cancunTime\": 17", "must not be after its timestamp"),
         (
             "100000\" }",
             "100000\", \"storage\": { \"0x01\": \"0x01\" } }",

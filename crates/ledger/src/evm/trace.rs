@@ -6,7 +6,7 @@
 
 use super::Genesis;
 use super::call::{Call, Called, Inspected, Simulation, access_list, called};
-use super::execution::{self, ExecutionContext, configuration, hash_of, next};
+use super::execution::{self, ExecutionContext, configuration_of, hash_of, next};
 use super::history::{self, FoundBlock, StoredBlock, StoredTransaction};
 use super::stored::damaged;
 use super::transaction::Recovered;
@@ -14,7 +14,9 @@ use super::world::{Codes, ReadError, World};
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, U256};
 use alloy_rpc_types_trace::common::TraceResult;
-use alloy_rpc_types_trace::geth::{GethDebugTracingOptions, GethDefaultTracingOptions, GethTrace};
+use alloy_rpc_types_trace::geth::GethDebugBuiltInTracerType::FlatCallTracer;
+use alloy_rpc_types_trace::geth::{GethDebugTracingOptions, GethDefaultTracingOptions};
+use alloy_rpc_types_trace::parity::TraceType;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
 use revm::bytecode::opcode;
@@ -46,8 +48,23 @@ pub struct TraceBlock {
     /// Index of one transaction in it, whose trace is wanted alone; `None`: those of all, each with
     /// its hash.
     pub transaction: Option<u32>,
-    /// Options of Geth's `debug_traceTransaction`, as JSON.
-    pub options: Vec<u8>,
+    /// Form of the traces.
+    pub form: TraceForm,
+}
+
+/// Form of a trace, in which it is shown as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum TraceForm {
+    /// Geth's, by the options of its `debug_traceTransaction`, as JSON.
+    Geth(Vec<u8>),
+    /// Erigon's, of its `trace_replayTransaction`: what the transaction returns, and what is asked
+    /// for.
+    Replay {
+        /// Calls, with what each returns.
+        trace: bool,
+        /// Accounts and slots, with their values before and after.
+        state_diff: bool,
+    },
 }
 
 /// What a dry run touches.
@@ -212,7 +229,7 @@ impl io::Write for Bounded {
 }
 
 /// A trace as JSON, of at most so many bytes.
-fn written(trace: &GethTrace, left: usize) -> Result<Box<RawValue>, String> {
+fn written(trace: &impl serde::Serialize, left: usize) -> Result<Box<RawValue>, String> {
     let mut bounded = Bounded { json: Vec::new(), left };
     serde_json::to_writer(&mut bounded, trace).map_err(|_| too_large())?;
     let text = String::from_utf8(bounded.json).expect("JSON is text");
@@ -222,9 +239,14 @@ fn written(trace: &GethTrace, left: usize) -> Result<Box<RawValue>, String> {
 /// Inspector of a trace, within its budget.
 type Tracer = (Budget, DebugInspector);
 
-fn tracer(options: &[u8]) -> Result<Tracer, String> {
-    let options: GethDebugTracingOptions =
-        serde_json::from_slice(options).map_err(|error| format!("invalid tracer: {error}"))?;
+fn tracer(form: &TraceForm) -> Result<Tracer, String> {
+    let options = match form {
+        TraceForm::Geth(options) => {
+            serde_json::from_slice(options).map_err(|error| format!("invalid tracer: {error}"))?
+        }
+        // It records the same.
+        TraceForm::Replay { .. } => GethDebugTracingOptions::new_tracer(FlatCallTracer),
+    };
     let inspector = DebugInspector::new(options).map_err(|error| said(&error))?;
     match &inspector {
         DebugInspector::Default(..)
@@ -253,10 +275,19 @@ fn said<E: std::fmt::Debug>(error: &DebugInspectorError<E>) -> String {
 
 /// The trace of a transaction that was run.
 fn show(
-    (_, inspector): &mut Tracer,
+    ((_, inspector), form): (&mut Tracer, &TraceForm),
     at: Option<TransactionContext>,
     (Inspected { tx, block, result, world }, left): (Inspected<'_, '_>, usize),
 ) -> Result<Result<Box<RawValue>, String>, StateError> {
+    if let (TraceForm::Replay { trace, state_diff }, DebugInspector::FlatCallTracer(recorded)) =
+        (form, &*inspector)
+    {
+        let types = [(*trace, TraceType::Trace), (*state_diff, TraceType::StateDiff)];
+        let types = types.into_iter().filter_map(|(is_asked, kind)| is_asked.then_some(kind));
+        let traces = recorded.clone().into_parity_builder();
+        let traces = traces.into_trace_results_with_state(result, &types.collect(), &*world);
+        return traces.map(|traces| written(&traces, left)).map_err(|ReadError(error)| error);
+    }
     match inspector.get_result(at, tx, block, result, world) {
         Ok(trace) => Ok(written(&trace, left)),
         Err(DebugInspectorError::Database(ReadError(error))) => Err(error),
@@ -273,13 +304,13 @@ fn json(content: &impl serde::Serialize) -> Answer {
 ///
 /// # Errors
 /// When the state cannot be read.
-pub(super) fn call(simulation: &Simulation<'_>, call: &Call, options: &[u8]) -> Answer {
-    let tracer = match tracer(options) {
+pub(super) fn call(simulation: &Simulation<'_>, call: &Call, form: &TraceForm) -> Answer {
+    let tracer = match tracer(form) {
         Ok(tracer) => tracer,
         Err(reason) => return Ok(Err(reason)),
     };
     let trace = simulation.inspect(call, tracer, |tracer, inspected| {
-        show(tracer, None, (inspected, TRACE_BYTES_MAX))
+        show((tracer, form), None, (inspected, TRACE_BYTES_MAX))
     });
     trace?.map_or_else(|reason| Ok(Err(reason)), |trace| json(&trace))
 }
@@ -329,7 +360,7 @@ pub(super) fn block(
     state: &dyn State,
     of: &TraceBlock,
 ) -> Answer {
-    let tracer = match tracer(&of.options) {
+    let tracer = match tracer(&of.form) {
         Ok(tracer) => tracer,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -341,13 +372,12 @@ pub(super) fn block(
     }
     let hashes = |height| hash_of(state, height);
     let environment = next(&meta, proposed_at_ms(&header)?);
-    let context = ExecutionContext {
-        configuration: configuration(genesis.chain_id),
-        block: environment.block(genesis),
-        hashes: &hashes,
-    };
+    let block_env = environment.block(genesis);
+    let configuration = configuration_of(genesis, &block_env);
+    let context = ExecutionContext { configuration, block: block_env, hashes: &hashes };
     let world = World::new(state, codes, context.hashes);
-    let traces = match trace(context, world, tracer, (block, transactions, of.transaction))? {
+    let traced = (block, &transactions[..], of.transaction);
+    let traces = match trace(context, world, (tracer, &of.form), traced)? {
         Ok(traces) => traces,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -371,7 +401,7 @@ type Traces = Vec<TraceResult<Box<RawValue>, String>>;
 fn trace(
     context: ExecutionContext<'_>,
     world: World<'_>,
-    tracer: Tracer,
+    (tracer, form): (Tracer, &TraceForm),
     (block, transactions, only): (&StoredBlock, &[StoredTransaction], Option<u32>),
 ) -> Result<Result<Traces, String>, StateError> {
     let block_env = context.block.clone();
@@ -404,7 +434,7 @@ fn trace(
         };
         let world = &mut evm.ctx.journaled_state.database;
         let inspected = Inspected { tx: &tx, block: &block_env, result: &result, world };
-        match show(&mut evm.inspector, Some(at), (inspected, left))? {
+        match show((&mut evm.inspector, form), Some(at), (inspected, left))? {
             Ok(result) => {
                 left -= result.get().len();
                 traces.push(TraceResult::Success { result, tx_hash: Some(stored.hash) });

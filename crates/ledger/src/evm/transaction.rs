@@ -1,16 +1,22 @@
 //! Ethereum's transactions: what of them is taken, and who sent them.
 
+use super::execution::Candidate;
 use super::history::StoredTransaction;
+use super::stored::damaged;
+use super::under_way::UnderWay;
 use alloy_consensus::{Transaction as _, TxEnvelope};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
+use alloy_eips::eip7702::{RecoveredAuthority, RecoveredAuthorization, SignedAuthorization};
 use alloy_primitives::map::B256HashMap;
-use alloy_primitives::{Address, B256, TxKind, keccak256};
+use alloy_primitives::{Address, B256, Signature, TxKind, keccak256};
+use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quorate_crypto::EcdsaSignature;
 use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{EcdsaSignature, SignatureError};
 use quorate_types::service::{Preparation, StateError};
 use revm::context::TxEnv;
+use revm::context::either::Either;
 use std::mem;
 use std::sync::Arc;
 
@@ -26,15 +32,19 @@ pub struct Recovered {
     /// Address whose key signed it.
     pub sender: Address,
     hash: B256,
+    /// Its delegations, each with whose it is (EIP-7702).
+    authorizations: Vec<RecoveredAuthorization>,
 }
 
-/// Chains whose transactions are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Chains whose transactions are taken, and kinds of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ChainRules {
     /// Chain that a transaction must name (EIP-155).
     pub chain_id: u64,
     /// Legacy transactions that name none are taken too: anybody may bring them from another chain.
     pub takes_unprotected: bool,
+    /// Those with delegations are taken (EIP-7702), in blocks whose fork knows them.
+    pub takes_delegations: bool,
 }
 
 impl ChainRules {
@@ -62,7 +72,8 @@ pub enum TransactionError {
     /// Bytes not in the form of EIP-2718, or followed by something.
     #[error("this is no transaction: {0}")]
     Form(String),
-    /// A kind that this ledger has no rules for: blobs (EIP-4844) and delegations (EIP-7702).
+    /// A kind that this ledger has no rules for: blobs (EIP-4844), and delegations (EIP-7702) by
+    /// the first version of the service.
     #[error("transactions of type {0} are not taken: use legacy (EIP-155), EIP-2930 or EIP-1559")]
     Kind(u8),
     /// A transaction for another chain, or for all of them where those are not taken.
@@ -97,12 +108,13 @@ impl Recovered {
         if envelope.encoded_2718() != bytes {
             return Err(TransactionError::Form("it can be written otherwise".into()));
         }
-        if envelope.is_eip4844() || envelope.is_eip7702() {
+        if envelope.is_eip4844() || envelope.is_eip7702() && !rules.takes_delegations {
             return Err(TransactionError::Kind(envelope.tx_type() as u8));
         }
         rules.check(&envelope)?;
         let sender = sender(&envelope)?;
-        Ok(Self { envelope, sender, hash: keccak256(bytes) })
+        let authorizations = authorizations(&envelope);
+        Ok(Self { envelope, sender, hash: keccak256(bytes), authorizations })
     }
 
     /// A transaction that is in a block: its sender was recovered then.
@@ -110,7 +122,17 @@ impl Recovered {
     /// # Errors
     /// When it is damaged.
     pub(super) fn stored(stored: &StoredTransaction) -> Result<Self, StateError> {
-        Ok(Self { envelope: stored.envelope()?, sender: stored.sender, hash: stored.hash })
+        Self::known(&stored.raw, stored.sender, stored.hash)
+    }
+
+    /// A transaction whose sender and hash are known.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub(super) fn known(mut raw: &[u8], sender: Address, hash: B256) -> Result<Self, StateError> {
+        let envelope = TxEnvelope::decode_2718(&mut raw).map_err(|_| damaged())?;
+        let authorizations = authorizations(&envelope);
+        Ok(Self { envelope, sender, hash, authorizations })
     }
 
     /// Hash of the transaction, as Ethereum names it.
@@ -134,20 +156,36 @@ impl Recovered {
             chain_id: tx.chain_id(),
             access_list: tx.access_list().cloned().unwrap_or_default(),
             gas_priority_fee: tx.max_priority_fee_per_gas(),
+            authorization_list: self.authorizations.iter().cloned().map(Either::Right).collect(),
             ..TxEnv::default()
         }
     }
 }
 
 fn sender(envelope: &TxEnvelope) -> Result<Address, TransactionError> {
-    let signature = envelope.signature();
+    let signer = signer_of(envelope.signature_hash(), envelope.signature());
+    signer.map_err(|error| TransactionError::Signature(error.to_string()))
+}
+
+fn authorizations(envelope: &TxEnvelope) -> Vec<RecoveredAuthorization> {
+    envelope.authorization_list().into_iter().flatten().map(authorization).collect()
+}
+
+/// A delegation with whose it is: one that nobody signed is passed over (EIP-7702).
+pub(super) fn authorization(signed: &SignedAuthorization) -> RecoveredAuthorization {
+    let signature = signed.signature().ok();
+    let signer =
+        signature.and_then(|signature| signer_of(signed.signature_hash(), &signature).ok());
+    let authority = signer.map_or(RecoveredAuthority::Invalid, RecoveredAuthority::Valid);
+    RecoveredAuthorization::new_unchecked(signed.inner().clone(), authority)
+}
+
+fn signer_of(digest: B256, signature: &Signature) -> Result<Address, SignatureError> {
     let mut scalars = [0; 64];
     scalars[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
     scalars[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
     let signature = EcdsaSignature { scalars, is_odd: signature.v() };
-    let key = quorate_crypto::recover(&envelope.signature_hash().0, &signature);
-    let key = key.map_err(|error| TransactionError::Signature(error.to_string()))?;
-    Ok(address(&key))
+    quorate_crypto::recover(&digest.0, &signature).map(|key| address(&key))
 }
 
 /// The address of a public key, given by its coordinates.
@@ -166,6 +204,7 @@ type Read = Result<Arc<Recovered>, TransactionError>;
 pub(super) struct Senders {
     rules: ChainRules,
     read: Mutex<Generations>,
+    under_way: Arc<UnderWay>,
 }
 
 /// The newest, and those before them; older ones are forgotten.
@@ -181,8 +220,13 @@ const GENERATION: usize = 32_768;
 const KEPT_BYTES_MAX: usize = 4_096;
 
 impl Senders {
-    pub(super) fn new(rules: ChainRules) -> Self {
-        Self { rules, read: Mutex::default() }
+    pub(super) fn new(rules: ChainRules, under_way: Arc<UnderWay>) -> Self {
+        Self { rules, read: Mutex::default(), under_way }
+    }
+
+    /// These are executed with the next height.
+    pub(super) fn executed(&self, candidates: &[Candidate]) {
+        self.under_way.executed(candidates.iter().filter_map(|one| one.read.as_ref().ok()));
     }
 
     /// The transaction of these bytes, read now unless it was before.
@@ -218,12 +262,19 @@ impl Generations {
 
 impl Preparation for Senders {
     fn prepare(&self, operation: &Bytes) {
-        if operation.len() > KEPT_BYTES_MAX {
+        let is_kept = operation.len() <= KEPT_BYTES_MAX;
+        if !is_kept && !self.under_way.is_followed() {
             return;
         }
         let key = key(operation);
-        if !self.read.lock().holds(&key) {
-            let read = Recovered::read(operation, self.rules).map(Arc::new);
+        if self.read.lock().holds(&key) {
+            return;
+        }
+        let read = Recovered::read(operation, self.rules).map(Arc::new);
+        if let Ok(transaction) = &read {
+            self.under_way.note(operation, transaction);
+        }
+        if is_kept {
             self.read.lock().put(key, read);
         }
     }

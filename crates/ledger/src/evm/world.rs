@@ -127,7 +127,7 @@ pub(super) struct World<'a> {
     hashes: &'a dyn Fn(u64) -> Result<B256, StateError>,
     accounts: AddressMap<Kept<Option<Account>>>,
     slots: HashMap<(Address, U256), Kept<U256>>,
-    /// Code of contracts that were created.
+    /// Code that accounts got.
     created: BTreeMap<B256, Bytes>,
     /// Accounts whose storage is taken for empty, but for the slots here.
     cleared: AddressSet,
@@ -217,6 +217,7 @@ impl<'a> World<'a> {
 
     /// Takes the storage of an account for empty.
     pub(super) fn clear_storage(&mut self, at: Address) {
+        self.slots.retain(|(address, _), _| *address != at);
         self.cleared.insert(at);
     }
 
@@ -240,9 +241,11 @@ impl<'a> World<'a> {
             return;
         }
         let AccountInfo { nonce, balance, code_hash, code, .. } = account.info;
+        let code_before = kept.now.as_ref().map_or(KECCAK256_EMPTY, |account| account.code_hash);
         kept.set(Some(Account { nonce, balance, code_hash }));
+        // A contract that is created, or an account that is delegated (EIP-7702).
         if let Some(code) = code
-            && account.status.contains(state::AccountStatus::Created)
+            && code_hash != code_before
             && code_hash != KECCAK256_EMPTY
         {
             self.created.insert(code_hash, code.original_bytes());

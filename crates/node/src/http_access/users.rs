@@ -189,7 +189,7 @@ enum Source {
 }
 
 /// Token that somebody showed, known or not, as [`Users`] look for it. Worth nothing elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shown(Digest);
 
 /// Everybody who is let in.

@@ -13,8 +13,18 @@ fn traced(
     transaction: Option<u32>,
     options: &Value,
 ) -> Result<Value, String> {
-    let (found, options) = (block_at(ledger, height), options.to_string().into());
-    let query = Query::TraceBlock(TraceBlock { found, transaction, options });
+    let form = TraceForm::Geth(options.to_string().into());
+    traced_as(ledger, height, transaction, form)
+}
+
+fn traced_as(
+    ledger: &mut Ledger,
+    height: u64,
+    transaction: Option<u32>,
+    form: TraceForm,
+) -> Result<Value, String> {
+    let found = block_at(ledger, height);
+    let query = Query::TraceBlock(TraceBlock { found, transaction, form });
     let answer = ledger.answer_past(height - 1, &query)?;
     Ok(serde_json::from_slice(&answer).expect("JSON"))
 }
@@ -97,6 +107,33 @@ fn a_difference_is_that_of_the_states() {
     }
 }
 
+/// Erigon's form of the same: what the two have in common is equal, and no more is shown than asked.
+#[test]
+fn a_replay_shows_calls_and_differences() {
+    let mut ledger = busy(Shape::Transfers);
+    let form = TraceForm::Replay { trace: true, state_diff: true };
+    let replayed = traced_as(&mut ledger, 7, Some(2), form).expect("a trace");
+    let flat = json!({ "tracer": "flatCallTracer" });
+    let flat = traced(&mut ledger, 7, Some(2), &flat).expect("a trace");
+    for part in ["from", "to", "input", "value"] {
+        assert_eq!(replayed["trace"][0]["action"][part], flat[0]["action"][part]);
+    }
+    assert_eq!(replayed["trace"][0]["result"]["output"], flat[0]["result"]["output"]);
+    let token = mix::TOKEN.to_string().to_lowercase();
+    let diff = json!({ "tracer": "prestateTracer", "tracerConfig": { "diffMode": true } });
+    let diff = traced(&mut ledger, 7, Some(2), &diff).expect("a trace");
+    let slots = diff["post"][&token]["storage"].as_object().expect("slots");
+    assert!(!slots.is_empty(), "a token was transferred");
+    for (slot, after) in slots {
+        let change = &replayed["stateDiff"][&token]["storage"][slot]["*"];
+        assert_eq!(&change["to"], after, "{slot}");
+    }
+    let form = TraceForm::Replay { trace: false, state_diff: false };
+    let bare = traced_as(&mut ledger, 7, Some(2), form).expect("a trace");
+    assert_eq!((&bare["trace"], &bare["stateDiff"]), (&json!([]), &Value::Null));
+    assert_eq!(bare["output"], replayed["output"]);
+}
+
 #[test]
 fn every_tracer_that_is_named_is_there_and_no_other() {
     let mut ledger = busy(Shape::Transfers);
@@ -116,8 +153,8 @@ fn every_tracer_that_is_named_is_there_and_no_other() {
     assert_eq!(refused, "transaction not found");
     let found = block_at(&mut ledger, 3);
     let mut put = |height, options: &str| {
-        let options = options.as_bytes().to_vec();
-        let of = TraceBlock { found: found.clone(), transaction: None, options };
+        let form = TraceForm::Geth(options.as_bytes().to_vec());
+        let of = TraceBlock { found: found.clone(), transaction: None, form };
         ledger.answer_past(height, &Query::TraceBlock(of)).expect_err("no trace")
     };
     assert!(put(2, "").starts_with("invalid tracer"));
@@ -138,7 +175,7 @@ fn a_trace_that_is_too_large_is_refused_while_it_is_made() {
         let account = alloy_genesis::GenesisAccount::default().with_code(Some(code.into()));
         genesis.accounts.insert(contract, account);
         let run = run(call_of(contract), NEXT);
-        let query = Query::TraceCall(run, options.to_string().into());
+        let query = Query::TraceCall(run, TraceForm::Geth(options.to_string().into()));
         let mut executor = Ledger::new(genesis).executor;
         let view = executor.view().expect("a view");
         let reader = executor.reader().expect("a reader");

@@ -1,0 +1,355 @@
+//! Blocks that are not: calls one after the other on a state, with what is taken for granted before
+//! each block (`eth_simulateV1` of Ethereum's execution-apis).
+
+use super::call::{Call, access_list, called, env};
+use super::execution::{
+    self, Environment, ExecutedBlock, configuration_of, hash_of, transaction_gas_max,
+};
+use super::genesis::TRANSACTION_GAS_MAX;
+use super::history::{self, FoundBlock, StoredBlock};
+use super::overrides::Overrides;
+use super::stored::damaged;
+use super::transaction::Recovered;
+use super::world::{Codes, ReadError, World};
+use super::{Called, Genesis};
+use alloy_consensus::{Header, SignableTransaction, TxEip1559, TxEnvelope};
+use alloy_eips::eip2718::Encodable2718;
+use alloy_primitives::{B256, Bytes, Signature, U256, keccak256};
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_types::service::{State, StateError};
+use revm::context::result::{EVMError, ExecutionResult, InvalidTransaction};
+use revm::context::{BlockEnv, CfgEnv, Context, TxEnv};
+use revm::{ExecuteCommitEvm, InspectCommitEvm, MainBuilder, MainContext};
+use revm_inspectors::transfer::TransferInspector;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// Most blocks of a simulation.
+pub const SIMULATED_BLOCKS_MAX: u64 = 256;
+
+/// Most gas of all calls of a simulation.
+pub const SIMULATED_GAS_MAX: u64 = 10 * TRANSACTION_GAS_MAX;
+
+/// Most bytes that its calls return and log.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Seconds between two blocks, unless they are told.
+const BLOCK_TIME: u64 = 12;
+
+/// Blocks to simulate after the newest of a state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Simulated {
+    /// Blocks in ascending order.
+    pub blocks: Vec<SimulatedBlock>,
+    /// Calls are checked as transactions are: nonces, fees and who may send.
+    pub validation: bool,
+    /// Each transfer of ether leaves a log, of the address `0xeeee…`.
+    pub trace_transfers: bool,
+}
+
+/// A block to simulate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct SimulatedBlock {
+    /// What is different in it from what its parent leaves.
+    pub overrides: Overrides,
+    /// Calls in their order.
+    pub calls: Vec<SimulatedCall>,
+}
+
+/// A call of a simulated block.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct SimulatedCall {
+    /// The call itself.
+    pub call: Call,
+    /// Its nonce; by default its sender's.
+    pub nonce: Option<u64>,
+    /// Wei a unit of gas at most, and of these for whoever proposes.
+    pub fees: (u128, u128),
+}
+
+/// Result of a simulated block.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct SimulationResult {
+    /// The block, with its calls as transactions that nobody signed. Its state root is that of the
+    /// block that the simulation began with.
+    pub found: FoundBlock,
+    /// Results of its calls.
+    pub calls: Vec<CallResult>,
+}
+
+/// Result of a simulated call.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct CallResult {
+    /// What it comes to.
+    pub called: Called,
+    /// Gas that it uses.
+    pub gas_used: u64,
+}
+
+/// Reason for which nothing was simulated.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct SimulationFailure {
+    /// Code of JSON-RPC, of those that execution-apis names.
+    pub code: i32,
+    /// Reason as Ethereum's tools know it.
+    pub message: String,
+}
+
+impl SimulationFailure {
+    fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A transaction that is not valid where it stands.
+    fn of(invalid: &InvalidTransaction, message: String) -> Self {
+        use InvalidTransaction as Invalid;
+        let code = match invalid {
+            Invalid::NonceTooLow { .. } => -38_010,
+            Invalid::NonceTooHigh { .. } => -38_011,
+            Invalid::GasPriceLessThanBasefee => -38_012,
+            Invalid::CallGasCostMoreThanGasLimit { .. }
+            | Invalid::GasFloorMoreThanGasLimit { .. } => -38_013,
+            Invalid::LackOfFundForMaxFee { .. } => -38_014,
+            Invalid::CallerGasLimitMoreThanBlock => -38_015,
+            Invalid::RejectCallerWithCode => -38_024,
+            Invalid::CreateInitCodeSizeLimit => -38_025,
+            _ => -32_000,
+        };
+        Self { code, message }
+    }
+}
+
+/// What ends a simulation.
+enum Stop {
+    State(StateError),
+    Failure(SimulationFailure),
+}
+
+impl From<StateError> for Stop {
+    fn from(error: StateError) -> Self {
+        Self::State(error)
+    }
+}
+
+impl From<SimulationFailure> for Stop {
+    fn from(failure: SimulationFailure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+/// Simulates blocks after the newest of a state.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn simulate(
+    world: (&Genesis, &Codes),
+    state: &dyn State,
+    simulated: &Simulated,
+) -> Result<Result<Vec<SimulationResult>, SimulationFailure>, StateError> {
+    match blocks(world, state, simulated) {
+        Ok(results) => Ok(Ok(results)),
+        Err(Stop::Failure(failure)) => Ok(Err(failure)),
+        Err(Stop::State(error)) => Err(error),
+    }
+}
+
+fn blocks(
+    (genesis, codes): (&Genesis, &Codes),
+    state: &dyn State,
+    simulated: &Simulated,
+) -> Result<Vec<SimulationResult>, Stop> {
+    let meta = history::meta(state)?.ok_or_else(damaged)?;
+    let base = history::block(state, meta.height)?.ok_or_else(damaged)?.header()?;
+    let hashes = RefCell::new(BTreeMap::from([(meta.height, meta.hash)]));
+    let hash_at = |height| match hashes.borrow().get(&height) {
+        Some(hash) => Ok(*hash),
+        None => hash_of(state, height),
+    };
+    let mut chain = Chain {
+        genesis,
+        world: World::new(state, codes, &hash_at),
+        parent: (base.number, base.timestamp, meta.hash),
+        state_root: base.state_root,
+        gas_left: SIMULATED_GAS_MAX,
+        bytes_left: BYTES_MAX,
+        of: simulated,
+    };
+    let mut results = Vec::new();
+    for block in &simulated.blocks {
+        let number =
+            block.overrides.block.number.map_or(chain.parent.0 + 1, |at| at.saturating_to());
+        if number <= chain.parent.0 {
+            let text = format!("block numbers must be in order: {number} <= {}", chain.parent.0);
+            return Err(SimulationFailure::new(-38_020, text).into());
+        }
+        if number - base.number > SIMULATED_BLOCKS_MAX {
+            return Err(SimulationFailure::new(-38_026, "too many blocks").into());
+        }
+        let between = SimulatedBlock::default();
+        while chain.parent.0 + 1 < number {
+            results.push(chain.append(&between)?);
+            hashes.borrow_mut().insert(chain.parent.0, chain.parent.2);
+        }
+        results.push(chain.append(block)?);
+        hashes.borrow_mut().insert(chain.parent.0, chain.parent.2);
+    }
+    Ok(results)
+}
+
+/// Blocks that were simulated so far.
+struct Chain<'a> {
+    genesis: &'a Genesis,
+    world: World<'a>,
+    /// Number, time and hash of the last one.
+    parent: (u64, u64, B256),
+    state_root: B256,
+    gas_left: u64,
+    bytes_left: usize,
+    of: &'a Simulated,
+}
+
+impl Chain<'_> {
+    fn append(&mut self, block: &SimulatedBlock) -> Result<SimulationResult, Stop> {
+        let (number, time, parent) = self.parent;
+        let at = block.overrides.block.time.unwrap_or(time.saturating_add(BLOCK_TIME));
+        if at <= time {
+            let text = format!("block timestamps must be in order: {at} <= {time}");
+            return Err(SimulationFailure::new(-38_021, text).into());
+        }
+        let environment =
+            Environment { height: number + 1, proposed_at_ms: at.saturating_mul(1_000), parent };
+        let mut env = environment.block(self.genesis);
+        if !self.of.validation {
+            env.basefee = 0;
+        }
+        block.overrides.block.apply(&mut env);
+        block.overrides.apply(&mut self.world)?;
+        let (mut executed, mut calls) = (ExecutedBlock::default(), Vec::new());
+        for call in &block.calls {
+            calls.push(self.call(&env, call, &mut executed)?);
+        }
+        let header = Header {
+            beneficiary: env.beneficiary,
+            gas_limit: env.gas_limit,
+            base_fee_per_gas: Some(env.basefee),
+            mix_hash: env.prevrandao.unwrap_or_default(),
+            extra_data: Bytes::new(),
+            ..executed.header(&environment, self.genesis, self.state_root)
+        };
+        let block = StoredBlock::of(&header, &executed.included);
+        self.parent = (number + 1, at, block.hash);
+        let found = FoundBlock { block, transactions: executed.included };
+        Ok(SimulationResult { found, calls })
+    }
+
+    fn call(
+        &mut self,
+        block: &BlockEnv,
+        simulated: &SimulatedCall,
+        executed: &mut ExecutedBlock,
+    ) -> Result<CallResult, Stop> {
+        let configuration = self.configuration(block);
+        let fork = self.genesis.forks.at(block.timestamp.saturating_to());
+        let call = &simulated.call;
+        let room = (block.gas_limit - executed.gas_used().min(block.gas_limit)).min(self.gas_left);
+        let gas = call.gas.unwrap_or(room.min(transaction_gas_max(fork)));
+        if gas > room || room == 0 {
+            let text = format!("block gas limit reached: {gas} > {room}");
+            return Err(SimulationFailure::new(-38_015, text).into());
+        }
+        let account = self.world.account(call.from)?;
+        let nonce = simulated.nonce.unwrap_or(account.nonce);
+        let (gas_price, priority) = simulated.fees;
+        let tx = TxEnv {
+            tx_type: 2,
+            nonce,
+            gas_price,
+            gas_priority_fee: Some(priority),
+            ..env(call, gas, self.genesis.chain_id)
+        };
+        let transfers = TransferInspector::new(false).with_logs(true);
+        let context = Context::mainnet()
+            .with_db(&mut self.world)
+            .with_cfg(configuration)
+            .with_block(block.clone());
+        let result = if self.of.trace_transfers {
+            let mut evm = context.build_mainnet_with_inspector(transfers);
+            evm.inspect_tx_commit(tx)
+        } else {
+            let mut evm = context.build_mainnet();
+            evm.transact_commit(tx)
+        };
+        let result = match result {
+            Ok(result) => result,
+            Err(EVMError::Database(ReadError(error))) => return Err(error.into()),
+            Err(error) => {
+                let message = execution::said(&error, gas, call.from);
+                let failure = match &error {
+                    EVMError::Transaction(invalid) => SimulationFailure::of(invalid, message),
+                    _ => SimulationFailure::new(-32_000, message),
+                };
+                return Err(failure.into());
+            }
+        };
+        let raw = unsigned(call, (nonce, gas), simulated.fees, self.genesis.chain_id);
+        let hash = keccak256(&raw);
+        let transaction = Recovered::known(&raw, call.from, hash)?;
+        Ok(self.include(executed, (raw, &transaction), result, block.basefee)?)
+    }
+
+    /// Takes a call into its block.
+    fn include(
+        &mut self,
+        executed: &mut ExecutedBlock,
+        (raw, transaction): (Bytes, &Recovered),
+        result: ExecutionResult,
+        base_fee: u64,
+    ) -> Result<CallResult, SimulationFailure> {
+        let gas_used = result.tx_gas_used();
+        let (called, _) = called(result.clone());
+        executed.include(raw, transaction, result, base_fee);
+        let logs = executed.included.last().into_iter().flat_map(|last| &last.logs);
+        let output = match &called {
+            Called::Success { output, .. } | Called::Reverted { output } => output.len(),
+            Called::Halted { .. } | Called::Invalid { .. } => 0,
+        };
+        let bytes = output + logs.map(|log| 256 + log.data.len()).sum::<usize>();
+        self.gas_left = self.gas_left.saturating_sub(gas_used);
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or_else(|| {
+            let text = format!("more than {} MiB returned and logged", BYTES_MAX >> 20);
+            SimulationFailure::new(-32_000, text)
+        })?;
+        Ok(CallResult { called, gas_used })
+    }
+
+    fn configuration(&self, block: &BlockEnv) -> CfgEnv {
+        let mut configuration = configuration_of(self.genesis, block);
+        let is_lax = !self.of.validation;
+        configuration.disable_nonce_check |= is_lax;
+        configuration.disable_base_fee = is_lax;
+        configuration.disable_eip3607 = is_lax;
+        configuration
+    }
+}
+
+/// A call as a transaction with no signature.
+fn unsigned(
+    call: &Call,
+    (nonce, gas_limit): (u64, u64),
+    (max_fee_per_gas, max_priority_fee_per_gas): (u128, u128),
+    chain_id: u64,
+) -> Bytes {
+    let transaction = TxEip1559 {
+        chain_id,
+        nonce,
+        gas_limit,
+        max_fee_per_gas,
+        max_priority_fee_per_gas,
+        to: call.kind(),
+        value: call.value,
+        access_list: access_list(call),
+        input: call.data.clone(),
+    };
+    let nobody = Signature::new(U256::ZERO, U256::ZERO, false);
+    TxEnvelope::from(transaction.into_signed(nobody)).encoded_2718().into()
+}
