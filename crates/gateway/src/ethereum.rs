@@ -25,8 +25,10 @@ mod module;
 mod pages;
 mod pool;
 mod quorate;
+mod simulate;
 mod subscriptions;
 mod traces;
+mod txpool;
 
 pub use beside::{Description, Run};
 

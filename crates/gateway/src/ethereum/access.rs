@@ -63,6 +63,26 @@ impl Sender {
     }
 }
 
+/// Whoever asks, as far as it is told from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Asker {
+    /// Whoever has this token.
+    Token(Shown),
+    /// Whoever is at this address, of those without one.
+    Address(IpAddr),
+    /// Somebody else.
+    Unknown,
+}
+
+impl Asker {
+    /// Sender of a call with these extensions.
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        let token = extensions.get::<Sender>().and_then(|sender| sender.shown);
+        let address = || extensions.get::<Caller>().map_or(Self::Unknown, |at| Self::Address(at.0));
+        token.map_or_else(address, Self::Token)
+    }
+}
+
 /// Looks at each call before it is answered.
 #[derive(Clone, Debug)]
 pub(super) struct CallRules {

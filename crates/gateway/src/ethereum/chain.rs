@@ -9,6 +9,7 @@ use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_ledger::evm::{
     Account, BlockAt, CallBlock, FoundBlock, FoundLog, FoundTransaction, LogFilter, LogPage, Query,
+    UnderWayQuery,
 };
 use quorate_node::unix_ms;
 use quorate_types::Height;
@@ -111,6 +112,14 @@ impl Chain {
 
     pub(super) fn account(&self, at: Option<Height>, of: Address) -> Result<Account, Failure> {
         self.query_at(at, &Query::Account(of))
+    }
+
+    /// Asks of the transactions that are under way, here or elsewhere in the committee.
+    pub(super) fn under_way<T: BorshDeserialize>(
+        &self,
+        query: UnderWayQuery,
+    ) -> Result<T, Failure> {
+        self.query(&Query::UnderWay(query))
     }
 
     /// A filter as the ledger knows it; `None` where it names a block that is not there.

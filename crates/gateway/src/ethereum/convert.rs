@@ -96,6 +96,7 @@ pub(super) fn receipt(
     let inner = match envelope {
         TxEnvelope::Legacy(_) => ReceiptEnvelope::Legacy(receipt),
         TxEnvelope::Eip2930(_) => ReceiptEnvelope::Eip2930(receipt),
+        TxEnvelope::Eip7702(_) => ReceiptEnvelope::Eip7702(receipt),
         _ => ReceiptEnvelope::Eip1559(receipt),
     };
     Ok(TransactionReceipt {

@@ -74,6 +74,7 @@ pub(super) fn call(request: TransactionRequest) -> Result<Call, Failure> {
         value: request.value.unwrap_or_default(),
         data,
         access_list: access_list.map(|item| (item.address, item.storage_keys)).collect(),
+        authorizations: request.authorization_list.unwrap_or_default(),
     })
 }
 

@@ -38,6 +38,11 @@ pub(super) fn server(reason: impl ToString) -> Failure {
     Failure::owned::<()>(SERVER_ERROR, reason.to_string(), None)
 }
 
+/// An error with a code of its own.
+pub(super) fn of_code(code: i32, reason: impl ToString) -> Failure {
+    Failure::owned::<()>(code, reason.to_string(), None)
+}
+
 pub(super) fn not_found(reason: impl ToString) -> Failure {
     Failure::owned::<()>(NOT_FOUND, reason.to_string(), None)
 }

@@ -6,7 +6,7 @@ use super::error::{Failure, server};
 use alloy_primitives::U128;
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use parking_lot::Mutex;
-use quorate_ledger::evm::BlockAt;
+use quorate_ledger::evm::{Arrivals, BlockAt, UnderWayQuery};
 use quorate_node::testnet::system_random;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -37,6 +37,8 @@ struct Polled {
 enum What {
     Blocks,
     Logs(Box<Filter>),
+    /// Transactions that come from this number on.
+    Pending(u64),
 }
 
 impl Filters {
@@ -47,6 +49,11 @@ impl Filters {
 
     pub(super) fn add_blocks(&self, newest: u64) -> Result<U128, Failure> {
         self.add(newest, What::Blocks)
+    }
+
+    pub(super) fn add_pending(&self, chain: &Chain) -> Result<U128, Failure> {
+        let Arrivals { next, .. } = chain.under_way(UnderWayQuery::Since(None))?;
+        self.add(chain.newest(), What::Pending(next))
     }
 
     fn add(&self, newest: u64, what: What) -> Result<U128, Failure> {
@@ -69,6 +76,9 @@ impl Filters {
     pub(super) fn changes(&self, chain: &Chain, id: U128) -> Result<Value, Failure> {
         let newest = chain.newest();
         let Polled { what, next, .. } = self.take(id, newest)?;
+        if let What::Pending(from) = what {
+            return self.arrivals(chain, id, from);
+        }
         match Self::between(chain, what, (next, newest)) {
             Ok((changes, None)) => Ok(changes),
             Ok((changes, Some(rest))) => {
@@ -82,6 +92,15 @@ impl Filters {
         }
     }
 
+    /// Transactions that came since the last call with this id, by their hashes.
+    fn arrivals(&self, chain: &Chain, id: U128, from: u64) -> Result<Value, Failure> {
+        let Arrivals { hashes, next } = chain.under_way(UnderWayQuery::Since(Some(from)))?;
+        if let Some(filter) = self.0.lock().get_mut(&id) {
+            filter.what = What::Pending(next);
+        }
+        json(&hashes)
+    }
+
     /// Blocks or logs from a place on, up to a height; and where the rest begins, if there is one.
     fn between(
         chain: &Chain,
@@ -89,6 +108,7 @@ impl Filters {
         ((height, index), newest): ((u64, u32), u64),
     ) -> Result<(Value, Option<(u64, u32)>), Failure> {
         match what {
+            What::Pending(_) => Err(unknown()),
             What::Blocks => Ok((hashes(chain, height, newest)?, None)),
             What::Logs(options) => match chain.filter(&options)? {
                 Some(mut filter) => {

@@ -1,18 +1,14 @@
-//! Methods of `eth_`, `net_`, `web3_` and `txpool_`, by subject. Those that read the state or
+//! Methods of `eth_`, `net_` and `web3_`, by subject, and all others. Those that read the state or
 //! compute run on the threads for that.
 
 use super::arguments::Arguments;
 use super::error::{self, Failure, internal, invalid};
 use super::module::{Module, Registered, computing, instant, method};
-use super::{convert, dry_runs, fees, quorate, traces};
+use super::{convert, dry_runs, fees, quorate, simulate, traces, txpool};
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256, Bytes, U64, U256, keccak256};
 use alloy_rpc_types_eth::{Block, Filter, Index, Transaction, TransactionReceipt};
-use quorate_ledger::evm::{
-    BlockAt, FoundBlock, FoundTransaction, Query, Recovered, TransactionLocation,
-};
-use serde_json::json;
-use std::sync::Arc;
+use quorate_ledger::evm::{BlockAt, FoundBlock, FoundTransaction, Query, TransactionLocation};
 use tokio::task::spawn_blocking;
 
 /// Registers every method of the server.
@@ -20,8 +16,10 @@ pub(super) fn register(module: &mut Module) -> Registered {
     network(module)?;
     blocks(module)?;
     transactions(module)?;
+    txpool::register(module)?;
     state(module)?;
     dry_runs::register(module)?;
+    simulate::register(module)?;
     traces::register(module)?;
     money(module)?;
     logs(module)?;
@@ -39,11 +37,7 @@ fn network(module: &mut Module) -> Registered {
     instant(module, "eth_chainId", |context| U64::from(context.genesis.chain_id))?;
     instant(module, "eth_syncing", |_| false)?;
     instant(module, "eth_accounts", |_| Vec::<Address>::new())?;
-    instant(module, "eth_coinbase", |context| context.genesis.fees_to)?;
-    instant(module, "txpool_status", |context| {
-        let counts = context.pool.counts();
-        json!({ "pending": U64::from(counts.pending), "queued": U64::from(counts.queued) })
-    })
+    instant(module, "eth_coinbase", |context| context.genesis.fees_to)
 }
 
 fn blocks(module: &mut Module) -> Registered {
@@ -93,14 +87,7 @@ fn transactions(module: &mut Module) -> Registered {
         context.pool.take(arguments.next::<Bytes>()?.0)
     })?;
     method(module, "eth_getTransactionByHash", |context, mut arguments| {
-        let hash = arguments.next()?;
-        // Looked up before the state is read: what leaves in between is in that state.
-        let waiting = context.pool.get(&hash);
-        let pending = |tx: Arc<Recovered>| convert::pending(tx.envelope.clone(), tx.sender);
-        match context.chain.transaction(hash)? {
-            Some(found) => convert::found(&found).map(Some),
-            None => Ok(waiting.map(pending)),
-        }
+        context.transaction(arguments.next()?)
     })?;
     module.register_async_method("eth_getTransactionReceipt", |params, context, _| async move {
         let hash = Arguments::of(&params).next()?;
@@ -189,6 +176,9 @@ fn logs(module: &mut Module) -> Registered {
     })?;
     method(module, "eth_newBlockFilter", |context, _| {
         context.filters.add_blocks(context.chain.newest())
+    })?;
+    method(module, "eth_newPendingTransactionFilter", |context, _| {
+        context.filters.add_pending(&context.chain)
     })?;
     method(module, "eth_uninstallFilter", |context, mut arguments| {
         Ok(context.filters.remove(arguments.next()?))

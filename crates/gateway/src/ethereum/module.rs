@@ -2,6 +2,7 @@
 //! in, what reads a little on the threads for that, and what computes there too, but never on all
 //! of them.
 
+use super::access::Asker;
 use super::arguments::Arguments;
 use super::context::Context;
 use super::error::{Failure, internal};
@@ -47,8 +48,8 @@ pub(super) fn computing<R: Serialize + 'static>(
     name: &'static str,
     answer: fn(&Context, Arguments<'_>) -> Result<R, Failure>,
 ) -> Registered {
-    let call = move |params: Params<'static>, context: Arc<Context>, _| async move {
-        let place = context.computing.take().await?;
+    let call = move |params: Params<'static>, context: Arc<Context>, extensions| async move {
+        let place = context.computing.take(Asker::of(&extensions)).await?;
         let compute = move || -> Result<Box<JsonRawValue>, Failure> {
             let _place = place;
             let answer = answer(&context, Arguments::of(&params))?;

@@ -5,11 +5,14 @@
 //! this validator's own execution: until that follows, a transaction is found here, and its nonce
 //! counts as used. What the committee refuses for the moment (a nonce too high, a full block,
 //! nobody answered) is sent again.
+//!
+//! What other members' gateways took is seen as soon as it comes to the validator here, in a body
+//! of theirs: its nonces count as used, so that two gateways do not use one twice.
 
 mod arrivals;
 
 use super::chain::Chain;
-use super::error::{Failure, invalid, passes, server};
+use super::error::{Failure, internal, invalid, passes, server};
 use crate::{CallError, Completed, Connection};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::map::B256HashMap;
@@ -17,7 +20,8 @@ use alloy_primitives::{Address, B256, U256};
 use arrivals::Arrivals;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quorate_ledger::evm::{Account, Genesis, Recovered};
+use quorate_ledger::evm::{Account, Genesis, PendingTransaction, Query, Recovered, UnderWayQuery};
+use quorate_node::unix_ms;
 use quorate_types::{Outcome, Receipt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -99,6 +103,14 @@ impl Waiting {
         let (since, (here, _)) = (Instant::now(), watch::channel(()));
         Self { raw, transaction, stage: Stage::Held, since, here }
     }
+
+    fn transaction(&self) -> Arc<Recovered> {
+        Arc::clone(&self.transaction)
+    }
+
+    fn pooled(&self) -> Pooled {
+        Pooled { transaction: self.transaction(), bytes: self.raw.len() }
+    }
 }
 
 /// Progress of a transaction towards its execution.
@@ -112,11 +124,11 @@ enum Stage {
     Applied,
 }
 
-/// Numbers of transactions that wait for their execution, and for others before them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) pending: usize,
-    pub(super) queued: usize,
+/// A transaction that is not executed yet.
+#[derive(Clone, Debug)]
+pub(super) struct Pooled {
+    pub(super) transaction: Arc<Recovered>,
+    pub(super) bytes: usize,
 }
 
 impl Pool {
@@ -126,10 +138,12 @@ impl Pool {
 
     /// Takes a transaction; its hash. Computes, and reads the state.
     pub(super) fn take(self: &Arc<Self>, raw: Bytes) -> Result<B256, Failure> {
-        let transaction = Recovered::read(&raw, self.genesis.rules()).map_err(invalid)?;
+        let rules = self.chain.query(&Query::Rules)?;
+        let transaction = Recovered::read(&raw, rules).map_err(invalid)?;
         let hash = transaction.hash();
         let account = self.chain.account(None, transaction.sender)?;
         self.check(&transaction, &account)?;
+        self.check_elsewhere(&transaction)?;
         let waiting = Waiting::new(raw, transaction);
         let sender = waiting.transaction.sender;
         self.content.lock().insert(hash, waiting, account.nonce)?;
@@ -150,12 +164,30 @@ impl Pool {
             let text = format!("nonce too high: {nonce} is more than {AHEAD_MAX} ahead of {next}");
             return Err(server(text));
         }
-        transaction.check_terms(&self.genesis).map_err(server)?;
+        transaction.check_terms(&self.genesis, unix_ms()).map_err(server)?;
         let fee = U256::from(tx.max_fee_per_gas()) * U256::from(tx.gas_limit());
         if fee.saturating_add(tx.value()) > account.balance {
             return Err(server("insufficient funds for gas * price + value"));
         }
         Ok(())
+    }
+
+    /// Refuses what another gateway sent, and what would use its nonce again.
+    fn check_elsewhere(&self, transaction: &Recovered) -> Result<(), Failure> {
+        let nonce = transaction.envelope.nonce();
+        let of_sender = self.seen(Some(transaction.sender))?;
+        let other = of_sender.into_iter().find(|pending| pending.nonce == nonce);
+        // What was sent here is in the content, which knows more of it.
+        match other.filter(|other| !self.content.lock().by_hash.contains_key(&other.hash)) {
+            None => Ok(()),
+            Some(other) if other.hash == transaction.hash() => Err(server("already known")),
+            Some(_) => Err(server("replacement transaction underpriced")),
+        }
+    }
+
+    /// Transactions that the validator has seen and not executed, here or elsewhere.
+    fn seen(&self, sender: Option<Address>) -> Result<Vec<PendingTransaction>, Failure> {
+        self.chain.under_way(UnderWayQuery::Of(sender))
     }
 
     /// Sends what follows a sender's account without a gap and was not sent, in order.
@@ -230,10 +262,39 @@ impl Pool {
         }
     }
 
-    /// A transaction that waits.
-    pub(super) fn get(&self, hash: &B256) -> Option<Arc<Recovered>> {
-        let content = self.content.lock();
-        content.by_hash.get(hash).map(|waiting| Arc::clone(&waiting.transaction))
+    /// A transaction that waits here, or is under way elsewhere.
+    pub(super) fn get(&self, hash: B256) -> Result<Option<Arc<Recovered>>, Failure> {
+        let waiting = self.content.lock().by_hash.get(&hash).map(Waiting::transaction);
+        if waiting.is_some() {
+            return Ok(waiting);
+        }
+        let seen: Option<PendingTransaction> =
+            self.chain.under_way(UnderWayQuery::Transaction(hash))?;
+        Ok(seen.map(PendingTransaction::recovered).transpose().map_err(internal)?.map(Arc::new))
+    }
+
+    /// Transactions that are under way, here or elsewhere, and those that wait here for others
+    /// before them; of a sender or of all, by sender and nonce.
+    pub(super) fn transactions(
+        &self,
+        sender: Option<Address>,
+    ) -> Result<(Vec<Pooled>, Vec<Pooled>), Failure> {
+        let (pending, queued) = self.content.lock().split(sender);
+        let mut pending: BTreeMap<_, _> = pending.into_iter().collect();
+        for seen in self.seen(sender)? {
+            let (place, bytes) = ((seen.sender, seen.nonce), seen.raw.len());
+            if pending.contains_key(&place)
+                || seen.nonce < self.chain.account(None, seen.sender)?.nonce
+            {
+                continue;
+            }
+            let transaction = Arc::new(seen.recovered().map_err(internal)?);
+            pending.insert(place, Pooled { transaction, bytes });
+        }
+        Ok((
+            pending.into_values().collect(),
+            queued.into_iter().map(|(_, pooled)| pooled).collect(),
+        ))
     }
 
     /// Waits until a transaction that was sent here just now is executed here, or turned out not to
@@ -256,18 +317,16 @@ impl Pool {
     /// The nonce after those that wait without a gap.
     pub(super) fn next_nonce(&self, sender: Address) -> Result<u64, Failure> {
         // Read before the state is: what leaves in between is in that state.
-        let waiting = self.content.lock().nonces(sender);
+        let mut waiting = self.content.lock().nonces(sender);
+        waiting.extend(self.seen(Some(sender))?.iter().map(|seen| seen.nonce));
+        waiting.sort_unstable();
         let nonce = self.chain.account(None, sender)?.nonce;
         Ok(next_nonce(&waiting, nonce))
     }
-
-    pub(super) fn counts(&self) -> Counts {
-        let content = self.content.lock();
-        let pending =
-            content.by_hash.values().filter(|waiting| waiting.stage != Stage::Held).count();
-        Counts { pending, queued: content.by_hash.len() - pending }
-    }
 }
+
+/// Transactions by sender and nonce.
+type Placed = Vec<((Address, u64), Pooled)>;
 
 impl Content {
     /// Takes a transaction; `next` is its sender's next nonce in the state.
@@ -308,6 +367,26 @@ impl Content {
             Some(waiting) => Some((waiting.since, Some(waiting.here.subscribe()))),
             None => self.arrivals.of(hash).map(|since| (since, None)),
         }
+    }
+
+    /// Transactions of a sender, or of all, that are under way; and those that wait for others.
+    fn split(&self, sender: Option<Address>) -> (Placed, Placed) {
+        let of = |all: (&Address, &BTreeMap<u64, B256>)| -> Vec<_> {
+            let (sender, all) = (*all.0, all.1.iter());
+            all.map(|(nonce, hash)| ((sender, *nonce), &self.by_hash[hash])).collect()
+        };
+        let all: Vec<_> = match sender {
+            Some(sender) => {
+                self.by_sender.get_key_value(&sender).map(of).into_iter().flatten().collect()
+            }
+            None => self.by_sender.iter().flat_map(of).collect(),
+        };
+        let (held, sent): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(_, waiting)| waiting.stage == Stage::Held);
+        let pooled = |all: Vec<((Address, u64), &Waiting)>| {
+            all.into_iter().map(|(place, waiting)| (place, waiting.pooled())).collect()
+        };
+        (pooled(sent), pooled(held))
     }
 
     /// Tells whether a nonce waits for others that are not here.

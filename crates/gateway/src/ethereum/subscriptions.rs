@@ -1,4 +1,4 @@
-//! Subscriptions over open connections: new blocks, and logs.
+//! Subscriptions over open connections: new blocks, logs, and transactions that come.
 
 use super::access::Sender;
 use super::chain::Chain;
@@ -13,10 +13,12 @@ use jsonrpsee::server::{
 };
 use jsonrpsee::types::{Params, SubscriptionId};
 use jsonrpsee::{Extensions, RpcModule};
-use quorate_ledger::evm::{BlockAt, LogFilter};
+use quorate_ledger::evm::{Arrivals, BlockAt, LogFilter, UnderWayQuery};
 use quorate_node::testnet::system_random;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
 
 /// Numbers of subscriptions that nobody guesses, in the form that Ethereum's tools expect.
 #[derive(Debug)]
@@ -33,9 +35,22 @@ impl IdProvider for Numbers {
 /// Topic of a subscription.
 #[derive(Clone, Debug)]
 enum Topic {
-    Heads,
+    Blocks(OfBlock),
+    /// Transactions that come, each whole or by its hash.
+    Pending {
+        whole: bool,
+    },
+}
+
+/// What is told of each block.
+#[derive(Clone, Debug)]
+enum OfBlock {
+    Head,
     Logs(LogFilter),
 }
+
+/// Time after which it is looked whether transactions came.
+const ARRIVALS_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMethodError> {
     module
@@ -56,29 +71,98 @@ async fn subscribe(
             return Ok(());
         }
     };
+    let topic = match topic {
+        Topic::Blocks(topic) => topic,
+        Topic::Pending { whole } => {
+            return announce(&context, whole, pending, &extensions).await;
+        }
+    };
     let chain = context.chain.clone();
     drop(context);
     // Read before the answer: a transaction that is sent after it is in a later block.
     let from = chain.newest();
     let sink = pending.accept().await?;
-    let sender = extensions.get::<Sender>().cloned();
-    let is_let_in = || sender.as_ref().is_some_and(Sender::is_let_in);
-    notify(&chain, &topic, (from, &is_let_in), &sink).await;
+    notify(&chain, &topic, (from, &|| is_let_in(&extensions)), &sink).await;
     Ok(())
+}
+
+/// Whether whoever subscribed may still be told.
+fn is_let_in(extensions: &Extensions) -> bool {
+    extensions.get::<Sender>().is_some_and(Sender::is_let_in)
+}
+
+/// Sends every transaction that comes, until the subscriber is gone or its token is. One that reads
+/// too slowly misses some.
+async fn announce(
+    context: &Arc<Context>,
+    whole: bool,
+    pending: PendingSubscriptionSink,
+    extensions: &Extensions,
+) -> SubscriptionResult {
+    let arrivals = |from: Option<u64>| {
+        let context = Arc::clone(context);
+        spawn_blocking(move || arrived(&context, whole, from))
+    };
+    let mut next = match arrivals(None).await? {
+        Ok((_, next)) => next,
+        Err(failure) => {
+            pending.reject(failure).await;
+            return Ok(());
+        }
+    };
+    let sink = pending.accept().await?;
+    while is_let_in(extensions) {
+        tokio::select! {
+            () = sink.closed() => break,
+            () = tokio::time::sleep(ARRIVALS_EVERY) => {}
+        }
+        match arrivals(Some(next)).await? {
+            Ok((messages, later)) => {
+                next = later;
+                for message in messages {
+                    sink.send(message).await?;
+                }
+            }
+            Err(failure) if passes(&failure) => {}
+            Err(failure) => return Err(failure.message().into()),
+        }
+    }
+    Ok(())
+}
+
+/// What there is to send of the transactions that came from a number on; and the next number.
+fn arrived(
+    context: &Context,
+    whole: bool,
+    from: Option<u64>,
+) -> Result<(Vec<SubscriptionMessage>, u64), Failure> {
+    let Arrivals { hashes, next } = context.chain.under_way(UnderWayQuery::Since(from))?;
+    let mut messages = Vec::new();
+    for hash in hashes {
+        if !whole {
+            messages.push(message(&hash)?);
+        } else if let Some(transaction) = context.transaction(hash)? {
+            messages.push(message(&transaction)?);
+        }
+    }
+    Ok((messages, next))
 }
 
 fn topic(params: &Params<'_>, chain: &Chain) -> Result<Topic, Failure> {
     let mut arguments = super::arguments::Arguments::of(params);
     match arguments.next::<SubscriptionKind>()? {
-        SubscriptionKind::NewHeads => Ok(Topic::Heads),
+        SubscriptionKind::NewHeads => Ok(Topic::Blocks(OfBlock::Head)),
         SubscriptionKind::Logs => {
             let filter = arguments.optional::<Filter>()?.unwrap_or_default();
             let filter = chain.filter(&filter)?.ok_or_else(|| invalid("unknown block"))?;
-            Ok(Topic::Logs(filter))
+            Ok(Topic::Blocks(OfBlock::Logs(filter)))
         }
-        other => {
-            Err(invalid(format!("there are subscriptions to newHeads and logs, not to {other:?}")))
+        SubscriptionKind::NewPendingTransactions => {
+            Ok(Topic::Pending { whole: arguments.optional()?.unwrap_or_default() })
         }
+        other => Err(invalid(format!(
+            "there are subscriptions to newHeads, logs and newPendingTransactions, not to {other:?}"
+        ))),
     }
 }
 
@@ -87,7 +171,7 @@ fn topic(params: &Params<'_>, chain: &Chain) -> Result<Topic, Failure> {
 /// next run.
 async fn notify(
     chain: &Chain,
-    topic: &Topic,
+    topic: &OfBlock,
     (mut seen, is_let_in): (u64, &(dyn Fn() -> bool + Sync)),
     sink: &SubscriptionSink,
 ) {
@@ -101,7 +185,7 @@ async fn notify(
                 return;
             }
             let (chain, topic, next) = (chain.clone(), topic.clone(), (seen + 1, from));
-            let found = tokio::task::spawn_blocking(move || messages(&chain, &topic, next)).await;
+            let found = spawn_blocking(move || messages(&chain, &topic, next)).await;
             let (messages, rest) = match found {
                 Ok(Ok(messages)) => messages,
                 Ok(Err(failure)) if passes(&failure) => break,
@@ -125,16 +209,16 @@ async fn notify(
 /// once, and the index of the next.
 fn messages(
     chain: &Chain,
-    topic: &Topic,
+    topic: &OfBlock,
     (height, from): (u64, u32),
 ) -> Result<(Vec<SubscriptionMessage>, Option<u32>), Failure> {
     match topic {
-        Topic::Heads => {
+        OfBlock::Head => {
             let found = chain.block(BlockAt::Height(height), false)?;
             let header = found.map(|found| convert::header(&found.block)).transpose()?;
             Ok((header.iter().map(message).collect::<Result<_, _>>()?, None))
         }
-        Topic::Logs(filter) => {
+        OfBlock::Logs(filter) => {
             let filter = LogFilter { heights: (height, height), ..filter.clone() };
             let page = chain.log_page(filter, from)?;
             let logs = convert::logs(&page.logs);

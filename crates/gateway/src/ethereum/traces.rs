@@ -1,6 +1,8 @@
 //! Methods that trace: those of Geth (`debug_`) and of Erigon (`trace_`), and a chain's bytes as
 //! they are hashed.
 
+mod filter;
+
 use super::arguments::Arguments;
 use super::context::Context;
 use super::dry_runs::{call, overrides};
@@ -8,8 +10,9 @@ use super::error::{Failure, internal, invalid, server};
 use super::module::{Module, Registered, computing, method};
 use alloy_eips::BlockId;
 use alloy_primitives::{B256, Bytes};
+use alloy_rpc_types_eth::Index;
 use jsonrpsee::core::{DeserializeOwned, JsonRawValue};
-use quorate_ledger::evm::{BlockAt, DryRun, FoundBlock, Query, TraceBlock};
+use quorate_ledger::evm::{BlockAt, DryRun, FoundBlock, Overrides, Query, TraceBlock, TraceForm};
 use quorate_types::Height;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,12 +29,12 @@ struct OfOne {
 pub(super) fn register(module: &mut Module) -> Registered {
     computing(module, "debug_traceTransaction", |context, mut arguments| {
         let (hash, options) = (arguments.next()?, options(&mut arguments)?);
-        of_transaction(context, hash, &options)
+        of_transaction(context, hash, geth(&options))
     })?;
     for name in ["debug_traceBlockByNumber", "debug_traceBlockByHash"] {
         computing(module, name, |context, mut arguments| {
             let (found, options) = (found(context, &mut arguments)?, options(&mut arguments)?);
-            trace(context, found, None, &options)
+            trace(context, found, None, geth(&options))
         })?;
     }
     computing(module, "debug_traceCall", |context, mut arguments| {
@@ -44,17 +47,94 @@ pub(super) fn register(module: &mut Module) -> Registered {
         let accounts = part(&mut options, "stateOverrides")?;
         let overrides = overrides(accounts, part(&mut options, "blockOverrides")?)?;
         let run = DryRun { call, block, overrides };
-        shown(context, at, &Query::TraceCall(run, options.to_string().into()))
+        shown(context, at, &Query::TraceCall(run, geth(&options)))
     })?;
+    erigon(module)?;
+    raw(module)
+}
+
+/// Methods of `trace_`.
+fn erigon(module: &mut Module) -> Registered {
     computing(module, "trace_transaction", |context, mut arguments| {
-        of_transaction(context, arguments.next()?, &flat())
+        of_transaction(context, arguments.next()?, flat())
+    })?;
+    computing(module, "trace_get", |context, mut arguments| {
+        let (hash, path) = (arguments.next()?, arguments.next::<Vec<Index>>()?);
+        let traces = of_transaction(context, hash, flat())?;
+        let traces: Vec<Trace> = serde_json::from_str(traces.get()).map_err(internal)?;
+        let path: Vec<usize> = path.into_iter().map(usize::from).collect();
+        for trace in traces {
+            if filter::Located::read(&trace)?.trace_address == path {
+                return Ok(Some(trace));
+            }
+        }
+        Ok(None)
     })?;
     computing(module, "trace_block", |context, mut arguments| {
-        let traces = trace(context, found(context, &mut arguments)?, None, &flat())?;
-        let traces: Vec<OfOne> = serde_json::from_str(traces.get()).map_err(internal)?;
-        Ok(traces.into_iter().flat_map(|of_one| of_one.result).collect::<Vec<Trace>>())
+        flat_of_block(context, found(context, &mut arguments)?)
     })?;
-    raw(module)
+    computing(module, "trace_filter", |context, mut arguments| {
+        filter::filter(context, &arguments.next()?)
+    })?;
+    computing(module, "trace_replayTransaction", |context, mut arguments| {
+        let hash = arguments.next()?;
+        of_transaction(context, hash, replay(&arguments.next::<Vec<String>>()?)?)
+    })?;
+    computing(module, "trace_replayBlockTransactions", |context, mut arguments| {
+        let found = found(context, &mut arguments)?;
+        let traces = trace(context, found, None, replay(&arguments.next::<Vec<String>>()?)?)?;
+        let traces: Vec<Replayed> = serde_json::from_str(traces.get()).map_err(internal)?;
+        traces.into_iter().map(Replayed::named).collect::<Result<Vec<Value>, _>>()
+    })?;
+    computing(module, "trace_call", |context, mut arguments| {
+        let call = call(arguments.next()?)?;
+        let form = replay(&arguments.next::<Vec<String>>()?)?;
+        let (at, block) = context.chain.call_block(arguments.optional()?)?;
+        let run = DryRun { call, block, overrides: Overrides::default() };
+        shown(context, at, &Query::TraceCall(run, form))
+    })
+}
+
+/// A transaction's replay in a block's.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Replayed {
+    tx_hash: B256,
+    result: Value,
+}
+
+impl Replayed {
+    fn named(self) -> Result<Value, Failure> {
+        let Value::Object(mut result) = self.result else {
+            return Err(internal("a replay is an object"));
+        };
+        result.insert("transactionHash".into(), json!(self.tx_hash));
+        Ok(Value::Object(result))
+    }
+}
+
+/// What is asked of a replay.
+fn replay(types: &[String]) -> Result<TraceForm, Failure> {
+    let (mut trace, mut state_diff) = (false, false);
+    for kind in types {
+        match kind.as_str() {
+            "trace" => trace = true,
+            "stateDiff" => state_diff = true,
+            "vmTrace" => {
+                let text = "there is no vmTrace: the steps are in debug_traceTransaction";
+                return Err(invalid(text));
+            }
+            other => return Err(invalid(format!("there is trace and stateDiff, not '{other}'"))),
+        }
+    }
+    Ok(TraceForm::Replay { trace, state_diff })
+}
+
+/// Calls of a block's transactions, one after the other.
+fn flat_of_block(context: &Context, found: FoundBlock) -> Result<Vec<Trace>, Failure> {
+    let traces = trace(context, found, None, flat())?;
+    let traces: Vec<OfOne> = serde_json::from_str(traces.get()).map_err(internal)?;
+    Ok(traces.into_iter().flat_map(|of_one| of_one.result).collect())
 }
 
 /// Bytes as they are hashed.
@@ -81,9 +161,13 @@ fn options(arguments: &mut Arguments<'_>) -> Result<Value, Failure> {
     Ok(arguments.optional()?.unwrap_or_else(|| json!({})))
 }
 
+fn geth(options: &Value) -> TraceForm {
+    TraceForm::Geth(options.to_string().into())
+}
+
 /// What Erigon calls traces.
-fn flat() -> Value {
-    json!({ "tracer": "flatCallTracer" })
+fn flat() -> TraceForm {
+    geth(&json!({ "tracer": "flatCallTracer" }))
 }
 
 /// Takes one of the options of a call's trace.
@@ -111,10 +195,10 @@ fn at(context: &Context, at: BlockId, transactions: bool) -> Result<FoundBlock, 
     Ok(found)
 }
 
-fn of_transaction(context: &Context, hash: B256, options: &Value) -> Result<Trace, Failure> {
+fn of_transaction(context: &Context, hash: B256, form: TraceForm) -> Result<Trace, Failure> {
     let found = context.chain.transaction(hash)?.ok_or_else(|| server("transaction not found"))?;
     let block = at(context, BlockId::number(found.location.height), true)?;
-    trace(context, block, Some(found.location.index), options)
+    trace(context, block, Some(found.location.index), form)
 }
 
 /// Traces a block's transactions, or one of them, on the state before the block.
@@ -122,11 +206,11 @@ fn trace(
     context: &Context,
     found: FoundBlock,
     transaction: Option<u32>,
-    options: &Value,
+    form: TraceForm,
 ) -> Result<Trace, Failure> {
     let height = found.block.header().map_err(internal)?.number;
     let before = height.checked_sub(1).ok_or_else(|| server("genesis is not traceable"))?;
-    let of = TraceBlock { found, transaction, options: options.to_string().into() };
+    let of = TraceBlock { found, transaction, form };
     shown(context, Some(Height(before)), &Query::TraceBlock(of))
 }
 

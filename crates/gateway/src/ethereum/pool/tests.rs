@@ -15,7 +15,7 @@ fn waiting(name: &str, nonce: u64, fee: u128) -> (B256, Waiting) {
         ..TxEip1559::default()
     };
     let raw = Signer::derived(name).0.sign(transaction);
-    let transaction = Recovered::read(&raw, quorate_ledger::evm::Genesis::new(CHAIN).rules())
+    let transaction = Recovered::read(&raw, quorate_ledger::evm::Genesis::new(CHAIN).rules(1))
         .expect("a transaction");
     (keccak256(&raw), Waiting::new(raw, transaction))
 }
