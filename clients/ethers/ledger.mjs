@@ -3,26 +3,11 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { ContractFactory, JsonRpcProvider, Wallet } from "ethers";
+import { keys, rpc } from "../environment.mjs";
 
-function setting(name, meaning) {
-  const value = process.env[name];
-  if (!value) throw new Error(`${name} is not set: ${meaning}`);
-  return value;
-}
+export const provider = new JsonRpcProvider(rpc());
 
-const RPC = setting("QUORATE_RPC", "the HTTP URL of the ledger's JSON-RPC");
-const KEYS = setting(
-  "QUORATE_KEYS",
-  "private keys of funded accounts, 0x and hexadecimal, separated by commas",
-).split(",");
-if (KEYS.length < 8) {
-  throw new Error(`QUORATE_KEYS holds ${KEYS.length} keys; this suite uses the fifth to the eighth`);
-}
-
-export const provider = new JsonRpcProvider(RPC);
-
-/** The accounts of this suite: nobody else sends with their nonces. */
-export const [sender, idler, ...traders] = KEYS.slice(4, 8).map((key) => new Wallet(key, provider));
+export const [sender, idler, ...traders] = keys(5, 8).map((key) => new Wallet(key, provider));
 
 /** Contracts that lie at the same address on every chain, with the transactions that deploy them: nobody has their keys. */
 export const keyless = JSON.parse(readFileSync(new URL("keyless.json", import.meta.url), "utf8"));

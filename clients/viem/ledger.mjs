@@ -3,23 +3,10 @@ import { strict as assert } from "node:assert";
 import { readFileSync } from "node:fs";
 import { createPublicClient, createWalletClient, defineChain, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { keys, rpc, ws } from "../environment.mjs";
 
-function setting(name, meaning) {
-  const value = process.env[name];
-  if (!value) throw new Error(`${name} is not set: ${meaning}`);
-  return value;
-}
-
-export const RPC = setting("QUORATE_RPC", "the HTTP URL of the ledger's JSON-RPC");
-export const WS = setting("QUORATE_WS", "its WebSocket URL");
-const KEYS = setting(
-  "QUORATE_KEYS",
-  "private keys of funded accounts, 0x and hexadecimal, separated by commas",
-).split(",");
-if (KEYS.length < 4) {
-  throw new Error(`QUORATE_KEYS holds ${KEYS.length} keys; this suite uses the third and the fourth`);
-}
-
+export const RPC = rpc();
+export const WS = ws();
 export const ETHER = 10n ** 18n;
 export const GWEI = 10n ** 9n;
 export const SUPPLY = 1_000_000n * ETHER;
@@ -32,8 +19,7 @@ export const chain = defineChain({
 });
 
 export const reader = createPublicClient({ chain, transport: http(RPC), pollingInterval: 50 });
-export const owner = wallet(KEYS[2]);
-export const other = wallet(KEYS[3]);
+export const [owner, other] = keys(3, 4).map(wallet);
 
 /** A client that signs with one key. */
 export function wallet(key) {

@@ -1,0 +1,17 @@
+// The running ledger that suites and pages are checked against, as the environment names it.
+
+function setting(name, meaning) {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set: ${meaning}`);
+  return value;
+}
+
+export const rpc = () => setting("QUORATE_RPC", "the HTTP URL of the ledger's JSON-RPC");
+export const ws = () => setting("QUORATE_WS", "its WebSocket URL");
+
+/** The keys of the accounts that one suite has for itself, from the `first` of all to the `last`: nobody else sends with their nonces. */
+export function keys(first, last = first) {
+  const all = setting("QUORATE_KEYS", "private keys of funded accounts, 0x and hexadecimal, separated by commas").split(",");
+  if (all.length < last) throw new Error(`QUORATE_KEYS holds ${all.length} keys; this suite uses those up to number ${last}`);
+  return all.slice(first - 1, last);
+}
