@@ -7,6 +7,7 @@ function setting(name, meaning) {
 }
 
 export const rpc = () => setting("QUORATE_RPC", "the HTTP URL of the ledger's JSON-RPC");
+export const otherRpc = () => setting("QUORATE_RPC_OTHER", "the URL of another member's JSON-RPC");
 export const ws = () => setting("QUORATE_WS", "its WebSocket URL");
 
 /** The keys of the accounts that one suite has for itself, from the `first` of all to the `last`: nobody else sends with their nonces. */

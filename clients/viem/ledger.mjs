@@ -3,10 +3,11 @@ import { strict as assert } from "node:assert";
 import { readFileSync } from "node:fs";
 import { createPublicClient, createWalletClient, defineChain, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { keys, rpc, ws } from "../environment.mjs";
+import { keys, otherRpc, rpc, ws } from "../environment.mjs";
 
 export const RPC = rpc();
 export const WS = ws();
+export const OTHER = otherRpc();
 export const ETHER = 10n ** 18n;
 export const GWEI = 10n ** 9n;
 export const SUPPLY = 1_000_000n * ETHER;

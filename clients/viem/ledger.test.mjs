@@ -26,6 +26,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import {
   ETHER,
   GWEI,
+  OTHER,
   RPC,
   SUPPLY,
   WS,
@@ -497,4 +498,76 @@ test("subscriptions", { timeout: 120_000 }, async (t) => {
   assert.equal(head.parentHash, parentHash);
   assert.equal((await heads.unsubscribe()).result, true);
   assert.equal((await logs.unsubscribe()).result, true);
+});
+
+/** Deploys code that returns the address that it runs for. */
+const WHO = "0x66305f5260205ff35f5260076019f3";
+
+test("an account delegates to a contract (EIP-7702)", async () => {
+  const { contractAddress } = await mined(owner.deployContract({ abi: [], bytecode: WHO }));
+  const delegating = wallet(generatePrivateKey());
+  const { address } = delegating.account;
+  const authorization = await delegating.signAuthorization({ contractAddress });
+  const receipt = await mined(owner.sendTransaction({ authorizationList: [authorization], to: address }));
+  assert.deepEqual([receipt.status, receipt.type], ["success", "eip7702"]);
+  assert.equal(await reader.getCode({ address }), `0xef0100${contractAddress.slice(2)}`);
+  const { data } = await reader.call({ to: address });
+  assert.ok(isAddressEqual(`0x${data.slice(26)}`, address));
+  assert.equal(await reader.getTransactionCount({ address }), 1);
+  const sent = await reader.getTransaction({ hash: receipt.transactionHash });
+  assert.equal(sent.authorizationList[0].nonce, authorization.nonce);
+});
+
+test("blocks are simulated, and nothing of them is kept", async () => {
+  const [from, to] = [stranger(), stranger()];
+  const next = (await reader.getBlockNumber()) + 1n;
+  const stateOverrides = [{ address: from, balance: 2n * ETHER }];
+  const pay = { account: from, to, value: ETHER };
+  const asked = { to: token.address, abi: token.abi, functionName: "balanceOf", args: [to] };
+  const refused = { ...asked, account: from, functionName: "transfer", args: [to, 1n] };
+  const blocks = await reader.simulateBlocks({
+    blocks: [{ stateOverrides, calls: [pay, asked] }, { calls: [refused] }],
+    traceTransfers: true,
+  });
+  assert.equal(blocks.length, 2);
+  assert.ok(blocks[0].number >= next);
+  assert.equal(blocks[1].parentHash, blocks[0].hash);
+  assert.deepEqual([blocks[0].calls[0].status, blocks[0].calls[0].logs.length], ["success", 1]);
+  assert.equal(blocks[0].calls[1].result, 0n);
+  assert.equal(blocks[1].calls[0].status, "failure");
+  assert.equal(await balance(to), 0n);
+});
+
+test("what one gateway takes, another's knows", { timeout: 120_000 }, async (t) => {
+  const elsewhere = createPublicClient({ chain, transport: http(OTHER), pollingInterval: 50 });
+  const watcher = createPublicClient({ chain, transport: webSocket(OTHER.replace(/^http/, "ws")) });
+  t.after(async () => (await watcher.transport.getRpcClient()).close());
+  const { address } = other.account;
+  const filter = await elsewhere.createPendingTransactionFilter();
+  const pending = (client) => client.getTransactionCount({ address, blockTag: "pending" });
+  const first = await pending(reader);
+  const sent = { to: stranger(), value: 1n, gas: 21_000n };
+  const awaited = new Map();
+  const announced = new Set();
+  const { unsubscribe } = await watcher.transport.subscribe({
+    params: ["newPendingTransactions"],
+    onData: ({ result }) => {
+      announced.add(result);
+      awaited.get(result)?.();
+    },
+    onError: (error) => assert.fail(error),
+  });
+  const told = (hash) => announced.has(hash) || new Promise((resolve) => awaited.set(hash, resolve));
+  const hashes = [];
+  for (let nonce = first; nonce < first + 10; nonce += 1) {
+    const hash = await other.sendTransaction({ ...sent, nonce });
+    hashes.push(hash);
+    await told(hash);
+    assert.ok((await pending(elsewhere)) > nonce, "its nonce is used there too");
+    assert.equal((await elsewhere.getTransaction({ hash })).nonce, nonce);
+  }
+  await unsubscribe();
+  const polled = await elsewhere.getFilterChanges({ filter });
+  assert.deepEqual(hashes.filter((hash) => !polled.includes(hash)), []);
+  await mined(hashes.at(-1));
 });
