@@ -131,7 +131,7 @@ impl Chain {
                 let (from, to) = (height(from_block), height(to_block));
                 if from > to && from_block.is_some_and(|tag| tag.is_number()) && to_block.is_some()
                 {
-                    return Err(invalid("fromBlock is above toBlock"));
+                    return Err(invalid("invalid block range params"));
                 }
                 (from, to)
             }
@@ -156,6 +156,15 @@ impl Chain {
     }
 }
 
+/// Refuses a filter that ends above the newest block: without the blocks up to there, what is found
+/// would look like all that there is.
+pub(super) fn check_end(filter: &Filter, newest: u64) -> Result<(), Failure> {
+    if filter.get_to_block().is_some_and(|end| end > newest) {
+        return Err(invalid("block range extends beyond current head block"));
+    }
+    Ok(())
+}
+
 /// Refuses a filter that takes too much to keep.
 pub(super) fn check_filter(filter: &Filter) -> Result<(), Failure> {
     let topics: usize = filter.topics.iter().map(|any| any.iter().count()).sum();
@@ -169,6 +178,15 @@ pub(super) fn check_filter(filter: &Filter) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_are_of_blocks_that_are_there() {
+        let up_to = |tag: BlockNumberOrTag| check_end(&Filter::new().to_block(tag), 7);
+        assert!(up_to(7.into()).is_ok());
+        assert!(up_to(BlockNumberOrTag::Latest).is_ok());
+        let refused = up_to(8.into()).expect_err("it is not there");
+        assert_eq!(refused.message(), "block range extends beyond current head block");
+    }
 
     #[test]
     fn a_filter_names_few() {

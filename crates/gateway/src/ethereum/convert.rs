@@ -30,7 +30,7 @@ pub(super) fn block(found: FoundBlock, full: bool) -> Result<Block, Failure> {
 pub(super) fn header(block: &StoredBlock) -> Result<Header, Failure> {
     let inner = block.header().map_err(internal)?;
     let size = Some(U256::from(block.bytes));
-    Ok(Header { hash: block.hash, inner, total_difficulty: Some(U256::ZERO), size })
+    Ok(Header { hash: block.hash, inner, total_difficulty: None, size })
 }
 
 /// A transaction in a block.

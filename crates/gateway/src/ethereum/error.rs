@@ -2,10 +2,10 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "these are what map_err is given")]
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{Bytes, U256};
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE};
-use quorate_ledger::evm::Called;
+use quorate_ledger::evm::{Called, TransactionError};
 use quorate_node::ReadingError;
 use quorate_node::http_access::Refused;
 
@@ -82,6 +82,14 @@ pub(super) fn reading(error: ReadingError) -> Failure {
     }
 }
 
+/// Error of bytes that are no transaction of this chain: in no form, or in one that is not taken.
+pub(super) fn no_transaction(error: TransactionError) -> Failure {
+    match error {
+        TransactionError::Form(_) => invalid(error),
+        _ => server(error),
+    }
+}
+
 /// Error of a call that does not succeed; `None` if it does.
 pub(super) fn of_call(called: &Called) -> Option<Failure> {
     match called {
@@ -93,7 +101,7 @@ pub(super) fn of_call(called: &Called) -> Option<Failure> {
 }
 
 fn reverted(output: &Bytes) -> Failure {
-    let message = match text(output) {
+    let message = match text(output).or_else(|| panic(output)) {
         Some(reason) => format!("execution reverted: {reason}"),
         None => "execution reverted".to_owned(),
     };
@@ -108,9 +116,36 @@ fn text(output: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
+/// What `Panic(uint256)` says, which Solidity's own checks give, in Geth's words.
+fn panic(output: &[u8]) -> Option<String> {
+    let word = output.strip_prefix(&[0x4e, 0x48, 0x7b, 0x71])?.first_chunk::<32>()?;
+    let code = U256::from_be_bytes(*word);
+    let reason = match u8::try_from(code).ok() {
+        Some(0x00) => "generic panic",
+        Some(0x01) => "assert(false)",
+        Some(0x11) => "arithmetic underflow or overflow",
+        Some(0x12) => "division or modulo by zero",
+        Some(0x21) => "enum overflow",
+        Some(0x22) => "invalid encoded storage byte array accessed",
+        Some(0x31) => "out-of-bounds array access; popping on an empty array",
+        Some(0x32) => "out-of-bounds access of an array or bytesN",
+        Some(0x41) => "out of memory",
+        Some(0x51) => "uninitialized function",
+        _ => return Some(format!("unknown panic code: {code:#x}")),
+    };
+    Some(reason.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transaction_that_is_read_is_no_invalid_parameter() {
+        let code = |error| no_transaction(error).code();
+        assert_eq!(code(TransactionError::Form("it is empty".into())), INVALID_PARAMS_CODE);
+        assert_eq!(code(TransactionError::Kind(3)), SERVER_ERROR);
+    }
 
     #[test]
     fn a_reverts_text_is_shown_and_anything_else_is_data() {
@@ -120,6 +155,9 @@ mod tests {
         let failure = reverted(&Bytes::from(output.clone()));
         assert_eq!((failure.code(), failure.message()), (3, "execution reverted: stop!"));
         assert_eq!(failure.data().expect("data").get(), format!("\"0x{}\"", hex::encode(&output)));
+        let panic = |code| Bytes::from([&[0x4e, 0x48, 0x7b, 0x71][..], &word(code)].concat());
+        assert_eq!(reverted(&panic(1)).message(), "execution reverted: assert(false)");
+        assert_eq!(reverted(&panic(2)).message(), "execution reverted: unknown panic code: 0x2");
         for cut in 0..output.len() - 27 {
             assert_eq!(
                 reverted(&Bytes::copy_from_slice(&output[..cut])).message(),

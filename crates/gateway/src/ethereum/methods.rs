@@ -1,7 +1,8 @@
 //! Methods of `eth_`, `net_` and `web3_`, by subject, and all others. Those that read the state or
 //! compute run on the threads for that.
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Slot};
+use super::chain::check_end;
 use super::error::{self, Failure, internal, invalid};
 use super::module::{Module, Registered, computing, instant, method};
 use super::{convert, dry_runs, fees, quorate, simulate, traces, txpool};
@@ -145,7 +146,7 @@ fn state(module: &mut Module) -> Registered {
         context.chain.query_at::<Bytes>(context.chain.state(arguments.optional()?)?, &query)
     })?;
     method(module, "eth_getStorageAt", |context, mut arguments| {
-        let query = Query::Slot(arguments.next()?, arguments.next()?);
+        let query = Query::Slot(arguments.next()?, arguments.next::<Slot>()?.0);
         let at = context.chain.state(arguments.optional()?)?;
         context.chain.query_at::<U256>(at, &query).map(B256::from)
     })
@@ -165,6 +166,7 @@ fn money(module: &mut Module) -> Registered {
 fn logs(module: &mut Module) -> Registered {
     computing(module, "eth_getLogs", |context, mut arguments| {
         let filter = arguments.next::<Filter>()?;
+        check_end(&filter, context.chain.newest())?;
         let Some(filter) = context.chain.filter(&filter)? else {
             return Err(error::not_found("unknown block"));
         };

@@ -12,7 +12,7 @@
 mod arrivals;
 
 use super::chain::Chain;
-use super::error::{Failure, internal, invalid, passes, server};
+use super::error::{Failure, internal, no_transaction, passes, server};
 use crate::{CallError, Completed, Connection};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::map::B256HashMap;
@@ -139,7 +139,7 @@ impl Pool {
     /// Takes a transaction; its hash. Computes, and reads the state.
     pub(super) fn take(self: &Arc<Self>, raw: Bytes) -> Result<B256, Failure> {
         let rules = self.chain.query(&Query::Rules)?;
-        let transaction = Recovered::read(&raw, rules).map_err(invalid)?;
+        let transaction = Recovered::read(&raw, rules).map_err(no_transaction)?;
         let hash = transaction.hash();
         let account = self.chain.account(None, transaction.sender)?;
         self.check(&transaction, &account)?;

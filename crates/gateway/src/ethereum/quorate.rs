@@ -1,6 +1,6 @@
 //! Methods of the committee's own: certificates of blocks, proofs, and receipts that stand alone.
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Slot};
 use super::beside::Description;
 use super::context::Context;
 use super::error::{Failure, internal, invalid, server};
@@ -26,7 +26,8 @@ pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMe
     })?;
     module.register_async_method("eth_getProof", |params, context, _| async move {
         let mut arguments = Arguments::of(&params);
-        let of = ProofOf { address: arguments.next()?, slots: arguments.next()? };
+        let (address, slots) = (arguments.next()?, arguments.next::<Vec<Slot>>()?);
+        let of = ProofOf { address, slots: slots.into_iter().map(|Slot(slot)| slot).collect() };
         prove(&context, of, arguments.optional()?).await
     })?;
     Ok(())
