@@ -1,11 +1,11 @@
-"""What Ethereum's executable specification (execution-specs) comes to in cases of ethereum/tests: whether the end that a
-test expects is the specification's. It shares no code with the ledger, and judges where the two differ.
+"""What Ethereum's executable specification (execution-specs) comes to in cases of ethereum/tests: whether the end that
+a test expects is the specification's. It shares no code with the ledger, and judges where the two differ.
 
     verdicts.py FILE...                                 each case of these files
-    QUORATE=target/release/quorate verdicts.py --sample 200 --seed 1 FOLDER     as many of those that the ledger passes
+    QUORATE=target/release/quorate verdicts.py --sample 200 --seed 1 FOLDER     as many that the ledger passes
 
-A case agrees if the root over all accounts and the hash of the logs are the test's, and if the transaction is refused where
-the test says so. Exit code 1: one does not.
+A case agrees if the root over all accounts and the hash of the logs are the test's, and if the transaction is refused
+where the test says so. Exit code 1: one does not.
 """
 
 import argparse
