@@ -7,8 +7,8 @@ from eth_account import Account
 from eth_utils import keccak
 from rlp.codec import consume_length_prefix
 
-# Blobs and delegations, which are not taken.
-REFUSED = {3, 4}
+# Blobs, which are not taken.
+REFUSED = {3}
 # The sender's key as hive's hivechain publishes it (cmd/hivechain/accounts.go): it signs something in the place of what
 # is not taken, for else the sender's next transactions would wait for ever.
 SENDER = Account.from_key("0x4552dbe6ca4699322b5d923d0c9bcdd24644f5db8bf89a085b67c6c49b8a1b91")
