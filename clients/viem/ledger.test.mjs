@@ -8,6 +8,7 @@ import {
   TransactionNotFoundError,
   TransactionReceiptNotFoundError,
   createPublicClient,
+  createWalletClient,
   encodeAbiParameters,
   encodeEventTopics,
   getAbiItem,
@@ -543,6 +544,7 @@ test("what one gateway takes, another's knows", { timeout: 120_000 }, async (t) 
   const watcher = createPublicClient({ chain, transport: webSocket(OTHER.replace(/^http/, "ws")) });
   t.after(async () => (await watcher.transport.getRpcClient()).close());
   const { address } = other.account;
+  const rival = createWalletClient({ account: other.account, chain, transport: http(OTHER) });
   const filter = await elsewhere.createPendingTransactionFilter();
   const pending = (client) => client.getTransactionCount({ address, blockTag: "pending" });
   const first = await pending(reader);
@@ -565,6 +567,9 @@ test("what one gateway takes, another's knows", { timeout: 120_000 }, async (t) 
     await told(hash);
     assert.ok((await pending(elsewhere)) > nonce, "its nonce is used there too");
     assert.equal((await elsewhere.getTransaction({ hash })).nonce, nonce);
+    // It is under way, or executed by now: in neither case may another of its nonce come.
+    const again = rival.sendTransaction({ ...sent, nonce, value: 2n });
+    await assert.rejects(again, /underpriced|nonce.*(too low|lower)/i);
   }
   await unsubscribe();
   const polled = await elsewhere.getFilterChanges({ filter });

@@ -43,7 +43,7 @@ use jsonrpsee::server::{BatchRequestConfig, PingConfig, Server, ServerConfig, st
 use pool::Pool;
 use prometheus_client::metrics::counter::Counter;
 use quorate_crypto::IdentitySecret;
-use quorate_ledger::evm::Genesis;
+use quorate_ledger::evm::{Genesis, Query, UnderWayQuery};
 use quorate_node::NodeError;
 use quorate_node::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use quorate_node::http_access::{Access, DoorUser, TokenError, reload_on_hangups};
@@ -140,6 +140,7 @@ impl Ethereum {
             .enable_all()
             .build()
             .map_err(EthereumError::Threads)?;
+        follow_arrivals(run);
         let failed = |source| EthereumError::Listen { address: config.address.clone(), source };
         let context = context(config, run)?;
         let (pool, beside) = (Arc::clone(&context.pool), Arc::clone(&context.chain.beside));
@@ -167,6 +168,7 @@ impl Ethereum {
     /// Goes on with the next run of the validator. Connections, subscriptions and filters stay.
     pub fn begin_run(&self, run: Run) {
         let heights = run.reading.heights();
+        follow_arrivals(&run);
         self.beside.begin_run(run);
         if let Some(runtime) = &self.runtime {
             runtime.spawn(Arc::clone(&self.beside).follow(heights));
@@ -191,6 +193,13 @@ impl Drop for Ethereum {
             runtime.shutdown_timeout(Duration::from_millis(200));
         }
     }
+}
+
+/// Has the ledger note what comes from now on: it does when somebody asks.
+fn follow_arrivals(run: &Run) {
+    let ask = Query::UnderWay(UnderWayQuery::Since(None));
+    // Whoever asks later is told what is wrong.
+    drop(run.reading.query(None, &ask.encode()));
 }
 
 fn context(config: &EthereumConfig, run: &Run) -> Result<Context, NodeError> {

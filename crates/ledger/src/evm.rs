@@ -28,6 +28,7 @@ mod overrides;
 mod proof;
 mod query;
 mod result;
+mod senders;
 mod signer;
 mod simulate;
 mod stored;
@@ -70,9 +71,9 @@ use quorate_types::service::{
     Admission, BlockContext, Operation, Outcome, Preparation, Proven, Reader, Remembered, Service,
     State, StateError,
 };
+use senders::Senders;
 use std::mem;
 use std::sync::Arc;
-use transaction::Senders;
 use under_way::UnderWay;
 use world::Changes;
 
@@ -185,6 +186,7 @@ impl Service for Evm {
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
         self.tree = self.tree.reopened(state)?;
         self.newest = history::meta(state)?;
+        self.senders.under_way().begin_at(self.newest.as_ref().map_or(0, |meta| meta.height));
         Ok(())
     }
 
@@ -206,9 +208,10 @@ impl Service for Evm {
         let environment = execution::next(newest, block.proposed_at_ms);
         let candidates: Vec<_> =
             operations.iter().map(|operation| self.candidate(operation)).collect();
-        self.senders.executed(&candidates);
+        let came = self.senders.under_way().named(&candidates);
         let codes = &self.reader.codes;
         let executed = execution::execute(state, codes, &self.genesis, &environment, candidates)?;
+        self.senders.under_way().executed(&came, &executed.included);
         self.append(state, &environment, executed)
     }
 

@@ -101,7 +101,8 @@ impl Connection {
 }
 
 /// Address by which connections are counted.
-pub(crate) fn counted(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn counted(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))

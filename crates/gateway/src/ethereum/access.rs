@@ -11,6 +11,7 @@ use jsonrpsee::server::MethodResponse;
 use jsonrpsee::server::middleware::rpc::{
     Batch, BatchEntry, BatchEntryErr, Notification, Request, ResponseFuture, RpcServiceT,
 };
+use quorate_node::connections::counted;
 use quorate_node::http_access::{DoorUser, Refused, Rights, Shown, Users};
 use quorate_node::http_server::Caller;
 use quorate_node::quotas::AddressRates;
@@ -78,7 +79,8 @@ impl Asker {
     /// Sender of a call with these extensions.
     pub(super) fn of(extensions: &Extensions) -> Self {
         let token = extensions.get::<Sender>().and_then(|sender| sender.shown);
-        let address = || extensions.get::<Caller>().map_or(Self::Unknown, |at| Self::Address(at.0));
+        let at = |caller: &Caller| Self::Address(counted(caller.0));
+        let address = || extensions.get::<Caller>().map_or(Self::Unknown, at);
         token.map_or_else(address, Self::Token)
     }
 }

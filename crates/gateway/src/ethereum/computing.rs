@@ -14,6 +14,9 @@ pub(super) const READERS: usize = 8;
 /// Threads of these that no computation has: a balance never waits for calls, however many.
 const READERS_FREE: usize = 2;
 
+/// Threads of one caller: somebody else's turn comes sooner than all of its computations end.
+const THREADS_EACH_MAX: usize = 4;
+
 /// Computations that wait for a thread, of all callers and of one; what comes on top is refused.
 const WAITING_MAX: usize = 1_024;
 const WAITING_EACH_MAX: usize = 256;
@@ -26,18 +29,20 @@ pub(super) struct Computing {
 
 #[derive(Debug)]
 struct Turns {
-    /// Threads that nobody has.
+    /// Threads that nobody has, and how many each caller has.
     free: usize,
+    taken: BTreeMap<Asker, usize>,
     waiting: usize,
     queues: BTreeMap<Asker, VecDeque<oneshot::Sender<Place>>>,
     /// Callers that wait, in the order of their turns.
     round: VecDeque<Asker>,
 }
 
-/// A place on a thread, until it is dropped.
+/// A caller's place on a thread, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// `None` where it was given back.
+    asker: Asker,
+    /// `None` where it was never taken.
     turns: Option<Arc<Mutex<Turns>>>,
 }
 
@@ -49,9 +54,9 @@ impl Computing {
     pub(super) async fn take(&self, asker: Asker) -> Result<Place, Failure> {
         let turn = {
             let mut turns = self.turns.lock();
-            if turns.free > 0 {
-                turns.free -= 1;
-                return Ok(Place { turns: Some(Arc::clone(&self.turns)) });
+            if turns.may_begin(asker) {
+                turns.begin(asker);
+                return Ok(Place { asker, turns: Some(Arc::clone(&self.turns)) });
             }
             turns.enter(asker)?
         };
@@ -63,6 +68,7 @@ impl Default for Computing {
     fn default() -> Self {
         let turns = Turns {
             free: READERS - READERS_FREE,
+            taken: BTreeMap::new(),
             waiting: 0,
             queues: BTreeMap::new(),
             round: VecDeque::new(),
@@ -89,18 +95,39 @@ impl Turns {
         Ok(comes)
     }
 
-    /// The computation whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
-        let asker = self.round.pop_front()?;
+    /// There is a thread for this caller.
+    fn may_begin(&self, asker: Asker) -> bool {
+        let taken = self.taken.get(&asker).copied().unwrap_or_default();
+        self.free > 0 && taken < THREADS_EACH_MAX
+    }
+
+    fn begin(&mut self, asker: Asker) {
+        self.free -= 1;
+        *self.taken.entry(asker).or_default() += 1;
+    }
+
+    fn end(&mut self, asker: Asker) {
+        self.free += 1;
+        let taken = self.taken.get_mut(&asker).expect("it began");
+        *taken -= 1;
+        if *taken == 0 {
+            self.taken.remove(&asker);
+        }
+    }
+
+    /// The computation whose turn it is, if there is a thread for it.
+    fn next(&mut self) -> Option<(Asker, oneshot::Sender<Place>)> {
+        let at = self.round.iter().position(|asker| self.may_begin(*asker))?;
+        let asker = self.round.remove(at)?;
         let queue = self.queues.get_mut(&asker)?;
-        let turn = queue.pop_front();
+        let turn = queue.pop_front()?;
         if queue.is_empty() {
             self.queues.remove(&asker);
         } else {
             self.round.push_back(asker);
         }
         self.waiting -= 1;
-        turn
+        Some((asker, turn))
     }
 }
 
@@ -109,14 +136,15 @@ impl Drop for Place {
     fn drop(&mut self) {
         let Some(shared) = self.turns.take() else { return };
         let mut turns = shared.lock();
-        while let Some(turn) = turns.next() {
-            match turn.send(Place { turns: Some(Arc::clone(&shared)) }) {
-                Ok(()) => return,
+        turns.end(self.asker);
+        while let Some((asker, turn)) = turns.next() {
+            let place = Place { asker, turns: Some(Arc::clone(&shared)) };
+            match turn.send(place) {
+                Ok(()) => turns.begin(asker),
                 // Its caller is gone: the next one's turn.
                 Err(mut place) => place.turns = None,
             }
         }
-        turns.free += 1;
     }
 }
 
@@ -133,8 +161,9 @@ mod tests {
 
     async fn full(computing: &Computing) -> Vec<Place> {
         let mut places = Vec::new();
-        for _ in 0..THREADS {
-            places.push(computing.take(asker(0)).await.expect("a thread"));
+        for number in 0..THREADS {
+            let asker = asker(100 + u8::try_from(number).expect("a few"));
+            places.push(computing.take(asker).await.expect("a thread"));
         }
         places
     }
@@ -174,6 +203,20 @@ mod tests {
         assert!(greedy[1].try_recv().is_err());
         drop(place);
         assert!(greedy[1].try_recv().is_ok());
+    }
+
+    #[tokio::test]
+    async fn one_caller_leaves_threads_to_others() {
+        let computing = Computing::default();
+        let mut places = Vec::new();
+        for _ in 0..THREADS_EACH_MAX {
+            places.push(computing.take(asker(1)).await.expect("a thread"));
+        }
+        let mut more = waits(&computing, 1);
+        let _other = computing.take(asker(2)).await.expect("there are threads for it");
+        assert!(more.try_recv().is_err());
+        places.pop();
+        assert!(more.try_recv().is_ok());
     }
 
     #[tokio::test]

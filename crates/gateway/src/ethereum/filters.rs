@@ -3,7 +3,7 @@
 use super::chain::{Chain, check_filter};
 use super::convert;
 use super::error::{Failure, server};
-use alloy_primitives::U128;
+use alloy_primitives::{B256, U128};
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use parking_lot::Mutex;
 use quorate_ledger::evm::{Arrivals, BlockAt, UnderWayQuery};
@@ -95,8 +95,10 @@ impl Filters {
     /// Transactions that came since the last call with this id, by their hashes.
     fn arrivals(&self, chain: &Chain, id: U128, from: u64) -> Result<Value, Failure> {
         let Arrivals { hashes, next } = chain.under_way(UnderWayQuery::Since(Some(from)))?;
-        if let Some(filter) = self.0.lock().get_mut(&id) {
-            filter.what = What::Pending(next);
+        // Two that ask at once are not told the same twice.
+        match self.0.lock().get_mut(&id).map(|filter| &mut filter.what) {
+            Some(What::Pending(at)) if *at == from => *at = next,
+            _ => return json(&[B256::ZERO; 0]),
         }
         json(&hashes)
     }

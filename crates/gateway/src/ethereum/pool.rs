@@ -172,16 +172,19 @@ impl Pool {
         Ok(())
     }
 
-    /// Refuses what another gateway sent, and what would use its nonce again.
+    /// Refuses what would use a nonce again that another gateway's uses. The same transaction is
+    /// taken: that gateway may have gone.
     fn check_elsewhere(&self, transaction: &Recovered) -> Result<(), Failure> {
         let nonce = transaction.envelope.nonce();
         let of_sender = self.seen(Some(transaction.sender))?;
         let other = of_sender.into_iter().find(|pending| pending.nonce == nonce);
         // What was sent here is in the content, which knows more of it.
-        match other.filter(|other| !self.content.lock().by_hash.contains_key(&other.hash)) {
-            None => Ok(()),
-            Some(other) if other.hash == transaction.hash() => Err(server("already known")),
-            Some(_) => Err(server("replacement transaction underpriced")),
+        let is_own = |hash: &B256| self.content.lock().by_hash.contains_key(hash);
+        match other.map(|other| other.hash) {
+            Some(hash) if hash != transaction.hash() && !is_own(&hash) => {
+                Err(server("replacement transaction underpriced"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -291,10 +294,9 @@ impl Pool {
             let transaction = Arc::new(seen.recovered().map_err(internal)?);
             pending.insert(place, Pooled { transaction, bytes });
         }
-        Ok((
-            pending.into_values().collect(),
-            queued.into_iter().map(|(_, pooled)| pooled).collect(),
-        ))
+        let queued = queued.into_iter().filter(|(place, _)| !pending.contains_key(place));
+        let queued = queued.map(|(_, pooled)| pooled).collect();
+        Ok((pending.into_values().collect(), queued))
     }
 
     /// Waits until a transaction that was sent here just now is executed here, or turned out not to

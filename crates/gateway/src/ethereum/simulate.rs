@@ -19,9 +19,6 @@ use quorate_ledger::evm::{
 /// Code of a call that stops for another reason than a revert.
 const HALTED: i32 = -32_015;
 
-/// Code of a simulation of too many blocks.
-const TOO_MANY_BLOCKS: i32 = -38_026;
-
 /// Most calls of a simulation.
 const CALLS_MAX: usize = 5_000;
 
@@ -49,7 +46,8 @@ fn simulated(payload: SimulatePayload) -> Result<Simulated, Failure> {
         return Err(error::invalid("empty input"));
     }
     if blocks.len() as u64 > SIMULATED_BLOCKS_MAX {
-        return Err(error::of_code(TOO_MANY_BLOCKS, "too many blocks"));
+        let SimulationFailure { code, message } = SimulationFailure::too_many_blocks();
+        return Err(error::of_code(code, message));
     }
     if blocks.iter().map(|block| block.calls.len()).sum::<usize>() > CALLS_MAX {
         return Err(error::invalid(format!("at most {CALLS_MAX} calls are simulated")));
@@ -69,11 +67,14 @@ fn block(block: SimBlock) -> Result<SimulatedBlock, Failure> {
 
 fn simulated_call(request: TransactionRequest) -> Result<SimulatedCall, Failure> {
     let nonce = request.nonce;
-    let price = request.gas_price.or(request.max_fee_per_gas).unwrap_or_default();
-    let priority = request.max_priority_fee_per_gas.unwrap_or_default();
-    // A legacy price is paid whole.
-    let priority = if request.gas_price.is_some() { price } else { priority };
-    Ok(SimulatedCall { call: call(request)?, nonce, fees: (price, priority) })
+    let (max_fee, priority_fee) = match request.gas_price {
+        Some(price) => (price, None),
+        None => {
+            let priority = request.max_priority_fee_per_gas.unwrap_or_default();
+            (request.max_fee_per_gas.unwrap_or_default(), Some(priority))
+        }
+    };
+    Ok(SimulatedCall { call: call(request)?, nonce, max_fee, priority_fee })
 }
 
 fn shown(
@@ -97,7 +98,8 @@ fn shown(
     Ok(ShownBlock { inner: convert::block(found, whole)?, calls: results })
 }
 
-fn call_result(CallResult { called, gas_used }: CallResult, logs: Vec<Log>) -> SimCallResult {
+fn call_result(result: CallResult, logs: Vec<Log>) -> SimCallResult {
+    let CallResult { called, gas_used, max_used_gas } = result;
     let failure = error::of_call(&called);
     let (status, is_revert) = (failure.is_none(), matches!(called, Called::Reverted { .. }));
     let return_data = match called {
@@ -109,5 +111,5 @@ fn call_result(CallResult { called, gas_used }: CallResult, logs: Vec<Log>) -> S
         message: failure.message().to_owned(),
         data: is_revert.then(|| return_data.clone()),
     });
-    SimCallResult { return_data, logs, gas_used, max_used_gas: None, status, error }
+    SimCallResult { return_data, logs, gas_used, max_used_gas: Some(max_used_gas), status, error }
 }

@@ -1,10 +1,11 @@
 //! Subscriptions over open connections: new blocks, logs, and transactions that come.
 
-use super::access::Sender;
+use super::access::{Asker, Sender};
 use super::chain::Chain;
 use super::context::Context;
 use super::convert;
 use super::error::{Failure, internal, invalid, passes};
+use alloy_primitives::B256;
 use alloy_rpc_types_eth::Filter;
 use alloy_rpc_types_eth::pubsub::SubscriptionKind;
 use jsonrpsee::core::{RegisterMethodError, SubscriptionResult};
@@ -99,53 +100,54 @@ async fn announce(
     pending: PendingSubscriptionSink,
     extensions: &Extensions,
 ) -> SubscriptionResult {
-    let arrivals = |from: Option<u64>| {
-        let context = Arc::clone(context);
-        spawn_blocking(move || arrived(&context, whole, from))
-    };
-    let mut next = match arrivals(None).await? {
-        Ok((_, next)) => next,
+    // In memory, and quick: it takes no thread of those that read.
+    let arrivals = |from| context.chain.under_way::<Arrivals>(UnderWayQuery::Since(from));
+    let mut next = match arrivals(None) {
+        Ok(arrivals) => arrivals.next,
         Err(failure) => {
             pending.reject(failure).await;
             return Ok(());
         }
     };
-    let sink = pending.accept().await?;
+    let (sink, asker) = (pending.accept().await?, Asker::of(extensions));
     while is_let_in(extensions) {
         tokio::select! {
             () = sink.closed() => break,
             () = tokio::time::sleep(ARRIVALS_EVERY) => {}
         }
-        match arrivals(Some(next)).await? {
-            Ok((messages, later)) => {
-                next = later;
-                for message in messages {
-                    sink.send(message).await?;
-                }
+        let hashes = match arrivals(Some(next)) {
+            Ok(arrivals) => {
+                next = arrivals.next;
+                arrivals.hashes
             }
-            Err(failure) if passes(&failure) => {}
+            Err(failure) if passes(&failure) => continue,
             Err(failure) => return Err(failure.message().into()),
+        };
+        let messages = match (whole, hashes.is_empty()) {
+            (true, false) => looked_up(context, asker, hashes).await,
+            _ => hashes.iter().map(message).collect(),
+        };
+        for message in messages.map_err(|failure| failure.message().to_owned())? {
+            sink.send(message).await?;
         }
     }
     Ok(())
 }
 
-/// What there is to send of the transactions that came from a number on; and the next number.
-fn arrived(
-    context: &Context,
-    whole: bool,
-    from: Option<u64>,
-) -> Result<(Vec<SubscriptionMessage>, u64), Failure> {
-    let Arrivals { hashes, next } = context.chain.under_way(UnderWayQuery::Since(from))?;
-    let mut messages = Vec::new();
-    for hash in hashes {
-        if !whole {
-            messages.push(message(&hash)?);
-        } else if let Some(transaction) = context.transaction(hash)? {
-            messages.push(message(&transaction)?);
-        }
-    }
-    Ok((messages, next))
+/// Transactions as they are sent, looked up in the caller's turn.
+async fn looked_up(
+    context: &Arc<Context>,
+    asker: Asker,
+    hashes: Vec<B256>,
+) -> Result<Vec<SubscriptionMessage>, Failure> {
+    let place = context.computing.take(asker).await?;
+    let context = Arc::clone(context);
+    let look_up = move || {
+        let _place = place;
+        let found = hashes.into_iter().filter_map(|hash| context.transaction(hash).transpose());
+        found.map(|transaction| message(&transaction?)).collect()
+    };
+    spawn_blocking(look_up).await.map_err(internal)?
 }
 
 fn topic(params: &Params<'_>, chain: &Chain) -> Result<Topic, Failure> {

@@ -2,7 +2,7 @@
 
 use super::convert;
 use super::error::{Failure, server};
-use super::module::{Module, Registered, computing, method};
+use super::module::{Module, Registered, computing};
 use super::pool::Pooled;
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{TxKind, U64};
@@ -24,7 +24,7 @@ struct Lists<T> {
 }
 
 pub(super) fn register(module: &mut Module) -> Registered {
-    method(module, "txpool_status", |context, _| {
+    computing(module, "txpool_status", |context, _| {
         let (pending, queued) = context.pool.transactions(None)?;
         Ok(json!({ "pending": U64::from(pending.len()), "queued": U64::from(queued.len()) }))
     })?;
@@ -41,46 +41,39 @@ pub(super) fn register(module: &mut Module) -> Registered {
 
 fn lists<T>(
     (pending, queued): (Vec<Pooled>, Vec<Pooled>),
-    shown: impl Fn(&[Pooled]) -> Result<T, Failure>,
+    shown: impl Fn(&[Pooled]) -> T,
 ) -> Result<Lists<T>, Failure> {
     let bytes: usize = pending.iter().chain(&queued).map(|pooled| pooled.bytes).sum();
     if bytes > BYTES_MAX {
         let text = format!("more than {} MiB: ask txpool_contentFrom", BYTES_MAX >> 20);
         return Err(server(text));
     }
-    Ok(Lists { pending: shown(&pending)?, queued: shown(&queued)? })
+    Ok(Lists { pending: shown(&pending), queued: shown(&queued) })
 }
 
-fn by_nonce<T>(
-    all: &[Pooled],
-    shown: fn(&Pooled) -> Result<T, Failure>,
-) -> Result<ByNonce<T>, Failure> {
-    let entry =
-        |pooled: &Pooled| Ok((pooled.transaction.envelope.nonce().to_string(), shown(pooled)?));
-    all.iter().map(entry).collect()
+fn by_nonce<T>(all: &[Pooled], shown: fn(&Pooled) -> T) -> ByNonce<T> {
+    let nonce = |pooled: &Pooled| pooled.transaction.envelope.nonce().to_string();
+    all.iter().map(|pooled| (nonce(pooled), shown(pooled))).collect()
 }
 
-fn by_sender<T>(
-    all: &[Pooled],
-    shown: fn(&Pooled) -> Result<T, Failure>,
-) -> Result<BTreeMap<String, ByNonce<T>>, Failure> {
+fn by_sender<T>(all: &[Pooled], shown: fn(&Pooled) -> T) -> BTreeMap<String, ByNonce<T>> {
     let of = |pooled: &Pooled| pooled.transaction.sender;
     let lists = all.chunk_by(|one, next| of(one) == of(next));
-    lists.map(|list| Ok((of(&list[0]).to_checksum(None), by_nonce(list, shown)?))).collect()
+    lists.map(|list| (of(&list[0]).to_checksum(None), by_nonce(list, shown))).collect()
 }
 
-fn whole(pooled: &Pooled) -> Result<Transaction, Failure> {
+fn whole(pooled: &Pooled) -> Transaction {
     let transaction = &pooled.transaction;
-    Ok(convert::pending(transaction.envelope.clone(), transaction.sender))
+    convert::pending(transaction.envelope.clone(), transaction.sender)
 }
 
 /// A line as Geth writes it.
-fn summary(pooled: &Pooled) -> Result<String, Failure> {
+fn summary(pooled: &Pooled) -> String {
     let tx = &pooled.transaction.envelope;
     let to = match tx.kind() {
         TxKind::Create => "contract creation".to_owned(),
         TxKind::Call(to) => to.to_checksum(None),
     };
     let (value, gas, price) = (tx.value(), tx.gas_limit(), tx.max_fee_per_gas());
-    Ok(format!("{to}: {value} wei + {gas} gas × {price} wei"))
+    format!("{to}: {value} wei + {gas} gas × {price} wei")
 }

@@ -317,8 +317,7 @@ pub(super) fn access_list(call: &Call) -> AccessList {
     AccessList(call.access_list.iter().map(item).collect())
 }
 
-/// A call with so much gas, as the machine takes it.
-pub(super) fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
+fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
     let access_list = access_list(call);
     let authorizations = call.authorizations.iter().map(authorization);
     let authorization_list: Vec<_> = authorizations.map(Either::Right).collect();

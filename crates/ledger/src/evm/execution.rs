@@ -6,9 +6,9 @@ use super::result::TransactionResult;
 use super::transaction::Recovered;
 use super::world::{Changes, Codes, ReadError, World};
 use super::{Fork, Genesis};
-use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_OMMER_ROOT_HASH, EMPTY_WITHDRAWALS};
 use alloy_consensus::proofs::ordered_trie_root_with_encoder;
+use alloy_consensus::{Header, Transaction as _};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::BufMut;
 use quorate_crypto::mutants::{self, Mutant};
@@ -19,7 +19,7 @@ use revm::context::{BlockEnv, CfgEnv, Context, ContextTr, TxEnv};
 use revm::context_interface::Cfg as _;
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::handler::validation::{validate_env, validate_initial_tx_gas};
-use revm::primitives::eip7825;
+use revm::primitives::{eip7702, eip7825};
 use revm::{ExecuteCommitEvm, MainBuilder, MainContext};
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -107,7 +107,7 @@ impl Recovered {
     /// # Errors
     /// Why not, in the words that Ethereum's tools know.
     pub fn check_terms(&self, genesis: &Genesis, at_ms: u64) -> Result<(), String> {
-        check_terms(self.env(), genesis, at_ms)
+        check_terms(self.terms(), genesis, at_ms)
     }
 }
 
@@ -223,7 +223,7 @@ pub(super) fn execute_under(
                 continue;
             }
         };
-        let tx = transaction.env();
+        let tx = paid_env(&evm.ctx.journaled_state.database, &transaction)?;
         let is_room = tx.gas_limit <= gas_limit - executed.gas_used;
         if !is_room && !mutants::active(Mutant::EvmUnboundedBlock) {
             executed.refuse("exceeds block gas limit");
@@ -238,6 +238,18 @@ pub(super) fn execute_under(
     }
     executed.changes = evm.ctx.journaled_state.database.take_changes();
     Ok(executed)
+}
+
+/// A transaction as the machine takes it. Whose its delegations are is recovered where its sender
+/// can pay for that: elsewhere it is refused before it comes to them.
+fn paid_env(world: &World<'_>, transaction: &Recovered) -> Result<TxEnv, StateError> {
+    let count = transaction.delegations().len() as u64;
+    let account = world.account(transaction.sender)?;
+    let tx = &transaction.envelope;
+    let is_paid = tx.nonce() == account.nonce
+        && transaction.cost() <= account.balance
+        && tx.gas_limit() / eip7702::PER_EMPTY_ACCOUNT_COST >= count;
+    Ok(if is_paid { transaction.env() } else { transaction.terms() })
 }
 
 /// The hash of a block, for BLOCKHASH.
@@ -274,7 +286,9 @@ impl ExecutedBlock {
             created,
             reason: reason(&result),
         };
-        let logs: Vec<_> = result.into_logs().into_iter().map(Into::into).collect();
+        // What fails logs nothing, whatever an inspector has put there.
+        let logs = if success { result.into_logs() } else { Vec::new() };
+        let logs: Vec<_> = logs.into_iter().map(Into::into).collect();
         let logs_before = self.logs;
         self.logs += u32::try_from(logs.len()).expect("gas bounds the logs");
         self.outcomes.push(outcome.outcome());

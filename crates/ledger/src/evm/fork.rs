@@ -1,6 +1,5 @@
 //! Ethereum's rules by name, and when a chain changes them.
 
-use super::GenesisError;
 use alloy_genesis::ChainConfig;
 use quorate_crypto::mutants::{self, Mutant};
 use revm::primitives::hardfork::SpecId;
@@ -89,10 +88,9 @@ impl ForkSchedule {
     ///
     /// # Errors
     /// When they are rules that are not here, or out of order.
-    pub(super) fn read(config: &ChainConfig, begin: u64) -> Result<Self, GenesisError> {
+    pub(super) fn read(config: &ChainConfig, begin: u64) -> Result<Self, &'static str> {
         check_before_cancun(config, begin)?;
-        let refuse =
-            |refused: bool, rule| if refused { Err(GenesisError::Range(rule)) } else { Ok(()) };
+        let refuse = |refused: bool, rule| if refused { Err(rule) } else { Ok(()) };
         // Those between (BPO) are about blobs alone.
         refuse(
             config.amsterdam_time.is_some() || config.bogota_time.is_some(),
@@ -118,7 +116,7 @@ impl ForkSchedule {
 }
 
 /// Refuses a chain that would begin by rules before Cancun's.
-fn check_before_cancun(config: &ChainConfig, begin: u64) -> Result<(), GenesisError> {
+fn check_before_cancun(config: &ChainConfig, begin: u64) -> Result<(), &'static str> {
     let blocks = [
         config.homestead_block,
         config.eip150_block,
@@ -132,20 +130,18 @@ fn check_before_cancun(config: &ChainConfig, begin: u64) -> Result<(), GenesisEr
         config.london_block,
     ];
     if blocks.iter().flatten().any(|block| *block > 0) {
-        return Err(GenesisError::Range(
-            "forks by block must all be at block 0: the rules are Cancun's or later ones",
-        ));
+        return Err("forks by block must all be at block 0: the rules are Cancun's or later ones");
     }
     let times = [config.shanghai_time, config.cancun_time];
-    let is_late = |time: &u64| *time > begin;
+    let is_late = |time: u64| time > begin;
     let ends_before = config.shanghai_time.is_some()
         && config.cancun_time.is_none()
-        && config.prague_time.is_none();
-    if times.iter().flatten().any(is_late) || ends_before {
-        return Err(GenesisError::Range(
+        && config.prague_time.is_none_or(is_late);
+    if times.into_iter().flatten().any(is_late) || ends_before {
+        return Err(
             "shanghaiTime and cancunTime must not be after its timestamp, nor the last of its forks: \
              the rules are Cancun's or later ones",
-        ));
+        );
     }
     Ok(())
 }
@@ -156,10 +152,9 @@ mod tests {
 
     const BEGIN: u64 = 1_000;
 
-    fn read(forks: &str) -> Result<ForkSchedule, String> {
+    fn read(forks: &str) -> Result<ForkSchedule, &'static str> {
         let config = serde_json::from_str(&format!(r#"{{ "chainId": 7{forks} }}"#));
-        let read = ForkSchedule::read(&config.expect("a config"), BEGIN);
-        read.map_err(|error| error.to_string())
+        ForkSchedule::read(&config.expect("a config"), BEGIN)
     }
 
     #[test]
@@ -187,6 +182,7 @@ mod tests {
             (r#", "shanghaiTime": 1001, "pragueTime": 2000"#, "timestamp"),
             (r#", "cancunTime": 1001, "pragueTime": 2000"#, "timestamp"),
             (r#", "shanghaiTime": 0"#, "the last of its forks"),
+            (r#", "shanghaiTime": 0, "pragueTime": 2000"#, "the last of its forks"),
             (r#", "osakaTime": 0"#, "nor without it"),
             (r#", "pragueTime": 2000, "osakaTime": 1999"#, "osakaTime must not be before"),
             (r#", "pragueTime": 0, "amsterdamTime": 9000"#, "amsterdamTime"),

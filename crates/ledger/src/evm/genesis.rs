@@ -115,7 +115,8 @@ impl Genesis {
             return Err(GenesisError::Range("config names no chainId"));
         }
         let file: alloy_genesis::Genesis = serde_json::from_value(json)?;
-        let forks = ForkSchedule::read(&file.config, file.timestamp)?;
+        let forks =
+            ForkSchedule::read(&file.config, file.timestamp).map_err(GenesisError::Range)?;
         let base_fee = u64::try_from(file.base_fee_per_gas.unwrap_or(0));
         let own = &file.config.extra_fields;
         let history = own.get_deserialized("historyBlocks").transpose()?;

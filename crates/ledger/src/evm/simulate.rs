@@ -1,7 +1,7 @@
 //! Blocks that are not: calls one after the other on a state, with what is taken for granted before
 //! each block (`eth_simulateV1` of Ethereum's execution-apis).
 
-use super::call::{Call, access_list, called, env};
+use super::call::{Call, access_list, called};
 use super::execution::{
     self, Environment, ExecutedBlock, configuration_of, hash_of, transaction_gas_max,
 };
@@ -12,13 +12,15 @@ use super::stored::damaged;
 use super::transaction::Recovered;
 use super::world::{Codes, ReadError, World};
 use super::{Called, Genesis};
-use alloy_consensus::{Header, SignableTransaction, TxEip1559, TxEnvelope};
+use alloy_consensus::{
+    Header, SignableTransaction, TxEip1559, TxEip2930, TxEip7702, TxEnvelope, TxLegacy,
+};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_primitives::{B256, Bytes, Signature, U256, keccak256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
 use revm::context::result::{EVMError, ExecutionResult, InvalidTransaction};
-use revm::context::{BlockEnv, CfgEnv, Context, TxEnv};
+use revm::context::{BlockEnv, CfgEnv, Context};
 use revm::{ExecuteCommitEvm, InspectCommitEvm, MainBuilder, MainContext};
 use revm_inspectors::transfer::TransferInspector;
 use std::cell::RefCell;
@@ -63,8 +65,10 @@ pub struct SimulatedCall {
     pub call: Call,
     /// Its nonce; by default its sender's.
     pub nonce: Option<u64>,
-    /// Wei a unit of gas at most, and of these for whoever proposes.
-    pub fees: (u128, u128),
+    /// Wei a unit of gas at most.
+    pub max_fee: u128,
+    /// Wei of these for whoever proposes; `None`: all of them (a legacy transaction, or EIP-2930).
+    pub priority_fee: Option<u128>,
 }
 
 /// Result of a simulated block.
@@ -84,6 +88,8 @@ pub struct CallResult {
     pub called: Called,
     /// Gas that it uses.
     pub gas_used: u64,
+    /// Gas that it has used before some was given back.
+    pub max_used_gas: u64,
 }
 
 /// Reason for which nothing was simulated.
@@ -96,6 +102,12 @@ pub struct SimulationFailure {
 }
 
 impl SimulationFailure {
+    /// More than [`SIMULATED_BLOCKS_MAX`].
+    #[must_use]
+    pub fn too_many_blocks() -> Self {
+        Self::new(-38_026, "too many blocks")
+    }
+
     fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -183,7 +195,7 @@ fn blocks(
             return Err(SimulationFailure::new(-38_020, text).into());
         }
         if number - base.number > SIMULATED_BLOCKS_MAX {
-            return Err(SimulationFailure::new(-38_026, "too many blocks").into());
+            return Err(SimulationFailure::too_many_blocks().into());
         }
         let between = SimulatedBlock::default();
         while chain.parent.0 + 1 < number {
@@ -216,8 +228,11 @@ impl Chain<'_> {
             let text = format!("block timestamps must be in order: {at} <= {time}");
             return Err(SimulationFailure::new(-38_021, text).into());
         }
-        let environment =
-            Environment { height: number + 1, proposed_at_ms: at.saturating_mul(1_000), parent };
+        if at > u64::MAX / 1_000 {
+            let text = format!("block timestamp {at} is beyond what blocks count");
+            return Err(SimulationFailure::new(-32_602, text).into());
+        }
+        let environment = Environment { height: number + 1, proposed_at_ms: at * 1_000, parent };
         let mut env = environment.block(self.genesis);
         if !self.of.validation {
             env.basefee = 0;
@@ -259,20 +274,16 @@ impl Chain<'_> {
         }
         let account = self.world.account(call.from)?;
         let nonce = simulated.nonce.unwrap_or(account.nonce);
-        let (gas_price, priority) = simulated.fees;
-        let tx = TxEnv {
-            tx_type: 2,
-            nonce,
-            gas_price,
-            gas_priority_fee: Some(priority),
-            ..env(call, gas, self.genesis.chain_id)
-        };
-        let transfers = TransferInspector::new(false).with_logs(true);
+        let raw = unsigned(simulated, (nonce, gas), self.genesis.chain_id);
+        let hash = keccak256(&raw);
+        let transaction = Recovered::known(&raw, call.from, hash)?;
+        let tx = transaction.env();
         let context = Context::mainnet()
             .with_db(&mut self.world)
             .with_cfg(configuration)
             .with_block(block.clone());
         let result = if self.of.trace_transfers {
+            let transfers = TransferInspector::new(false).with_logs(true);
             let mut evm = context.build_mainnet_with_inspector(transfers);
             evm.inspect_tx_commit(tx)
         } else {
@@ -291,9 +302,6 @@ impl Chain<'_> {
                 return Err(failure.into());
             }
         };
-        let raw = unsigned(call, (nonce, gas), simulated.fees, self.genesis.chain_id);
-        let hash = keccak256(&raw);
-        let transaction = Recovered::known(&raw, call.from, hash)?;
         Ok(self.include(executed, (raw, &transaction), result, block.basefee)?)
     }
 
@@ -306,7 +314,7 @@ impl Chain<'_> {
         base_fee: u64,
     ) -> Result<CallResult, SimulationFailure> {
         let gas_used = result.tx_gas_used();
-        let (called, _) = called(result.clone());
+        let (called, refunded) = called(result.clone());
         executed.include(raw, transaction, result, base_fee);
         let logs = executed.included.last().into_iter().flat_map(|last| &last.logs);
         let output = match &called {
@@ -319,7 +327,7 @@ impl Chain<'_> {
             let text = format!("more than {} MiB returned and logged", BYTES_MAX >> 20);
             SimulationFailure::new(-32_000, text)
         })?;
-        Ok(CallResult { called, gas_used })
+        Ok(CallResult { called, gas_used, max_used_gas: gas_used + refunded })
     }
 
     fn configuration(&self, block: &BlockEnv) -> CfgEnv {
@@ -332,24 +340,52 @@ impl Chain<'_> {
     }
 }
 
-/// A call as a transaction with no signature.
-fn unsigned(
-    call: &Call,
-    (nonce, gas_limit): (u64, u64),
-    (max_fee_per_gas, max_priority_fee_per_gas): (u128, u128),
-    chain_id: u64,
-) -> Bytes {
-    let transaction = TxEip1559 {
-        chain_id,
-        nonce,
-        gas_limit,
-        max_fee_per_gas,
-        max_priority_fee_per_gas,
-        to: call.kind(),
-        value: call.value,
-        access_list: access_list(call),
-        input: call.data.clone(),
-    };
+/// A call as a transaction with no signature, of the kind that its fields say.
+fn unsigned(of: &SimulatedCall, (nonce, gas_limit): (u64, u64), chain_id: u64) -> Bytes {
+    let SimulatedCall { call, max_fee, priority_fee, .. } = of;
+    let (to, value, input) = (call.kind(), call.value, call.data.clone());
+    let access_list = access_list(call);
+    let (max_fee_per_gas, gas_price) = (*max_fee, *max_fee);
+    let max_priority_fee_per_gas = priority_fee.unwrap_or(gas_price);
     let nobody = Signature::new(U256::ZERO, U256::ZERO, false);
-    TxEnvelope::from(transaction.into_signed(nobody)).encoded_2718().into()
+    let envelope: TxEnvelope = match (call.to, priority_fee) {
+        (Some(to), _) if !call.authorizations.is_empty() => TxEip7702 {
+            chain_id,
+            nonce,
+            gas_limit,
+            max_fee_per_gas,
+            max_priority_fee_per_gas,
+            to,
+            value,
+            access_list,
+            authorization_list: call.authorizations.clone(),
+            input,
+        }
+        .into_signed(nobody)
+        .into(),
+        (_, None) if access_list.0.is_empty() => {
+            let chain_id = Some(chain_id);
+            let legacy = TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input };
+            legacy.into_signed(nobody).into()
+        }
+        (_, None) => {
+            TxEip2930 { chain_id, nonce, gas_price, gas_limit, to, value, access_list, input }
+                .into_signed(nobody)
+                .into()
+        }
+        (_, Some(_)) => TxEip1559 {
+            chain_id,
+            nonce,
+            gas_limit,
+            max_fee_per_gas,
+            max_priority_fee_per_gas,
+            to,
+            value,
+            access_list,
+            input,
+        }
+        .into_signed(nobody)
+        .into(),
+    };
+    envelope.encoded_2718().into()
 }

@@ -1,24 +1,17 @@
 //! Ethereum's transactions: what of them is taken, and who sent them.
 
-use super::execution::Candidate;
 use super::history::StoredTransaction;
 use super::stored::damaged;
-use super::under_way::UnderWay;
 use alloy_consensus::{Transaction as _, TxEnvelope};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_eips::eip7702::{RecoveredAuthority, RecoveredAuthorization, SignedAuthorization};
-use alloy_primitives::map::B256HashMap;
-use alloy_primitives::{Address, B256, Signature, TxKind, keccak256};
+use alloy_primitives::{Address, B256, Signature, TxKind, U256, keccak256};
 use borsh::{BorshDeserialize, BorshSerialize};
-use bytes::Bytes;
-use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{EcdsaSignature, SignatureError};
-use quorate_types::service::{Preparation, StateError};
+use quorate_types::service::StateError;
 use revm::context::TxEnv;
 use revm::context::either::Either;
-use std::mem;
-use std::sync::Arc;
 
 /// Most bytes of a transaction.
 pub const TRANSACTION_BYTES_MAX: usize = 128 * 1024;
@@ -32,8 +25,6 @@ pub struct Recovered {
     /// Address whose key signed it.
     pub sender: Address,
     hash: B256,
-    /// Its delegations, each with whose it is (EIP-7702).
-    authorizations: Vec<RecoveredAuthorization>,
 }
 
 /// Chains whose transactions are taken, and kinds of them.
@@ -113,8 +104,7 @@ impl Recovered {
         }
         rules.check(&envelope)?;
         let sender = sender(&envelope)?;
-        let authorizations = authorizations(&envelope);
-        Ok(Self { envelope, sender, hash: keccak256(bytes), authorizations })
+        Ok(Self { envelope, sender, hash: keccak256(bytes) })
     }
 
     /// A transaction that is in a block: its sender was recovered then.
@@ -131,8 +121,7 @@ impl Recovered {
     /// When it is damaged.
     pub(super) fn known(mut raw: &[u8], sender: Address, hash: B256) -> Result<Self, StateError> {
         let envelope = TxEnvelope::decode_2718(&mut raw).map_err(|_| damaged())?;
-        let authorizations = authorizations(&envelope);
-        Ok(Self { envelope, sender, hash, authorizations })
+        Ok(Self { envelope, sender, hash })
     }
 
     /// Hash of the transaction, as Ethereum names it.
@@ -141,8 +130,32 @@ impl Recovered {
         self.hash
     }
 
-    /// Environment as the virtual machine takes it.
+    /// Environment as the virtual machine takes it, with whose each delegation is: some 30 µs each.
     pub(super) fn env(&self) -> TxEnv {
+        self.env_with(authorization)
+    }
+
+    /// Environment of a transaction that does not come to its delegations: they are nobody's.
+    pub(super) fn terms(&self) -> TxEnv {
+        self.env_with(|signed| {
+            let (inner, nobody) = (signed.inner().clone(), RecoveredAuthority::Invalid);
+            RecoveredAuthorization::new_unchecked(inner, nobody)
+        })
+    }
+
+    /// Delegations that it brings (EIP-7702).
+    pub(super) fn delegations(&self) -> &[SignedAuthorization] {
+        self.envelope.authorization_list().unwrap_or_default()
+    }
+
+    /// Most wei that it takes of its sender.
+    pub(super) fn cost(&self) -> U256 {
+        let tx = &self.envelope;
+        let fee = U256::from(tx.max_fee_per_gas()) * U256::from(tx.gas_limit());
+        fee.saturating_add(tx.value())
+    }
+
+    fn env_with(&self, owned: fn(&SignedAuthorization) -> RecoveredAuthorization) -> TxEnv {
         let tx = &self.envelope;
         TxEnv {
             tx_type: tx.tx_type() as u8,
@@ -156,7 +169,7 @@ impl Recovered {
             chain_id: tx.chain_id(),
             access_list: tx.access_list().cloned().unwrap_or_default(),
             gas_priority_fee: tx.max_priority_fee_per_gas(),
-            authorization_list: self.authorizations.iter().cloned().map(Either::Right).collect(),
+            authorization_list: self.delegations().iter().map(owned).map(Either::Right).collect(),
             ..TxEnv::default()
         }
     }
@@ -165,10 +178,6 @@ impl Recovered {
 fn sender(envelope: &TxEnvelope) -> Result<Address, TransactionError> {
     let signer = signer_of(envelope.signature_hash(), envelope.signature());
     signer.map_err(|error| TransactionError::Signature(error.to_string()))
-}
-
-fn authorizations(envelope: &TxEnvelope) -> Vec<RecoveredAuthorization> {
-    envelope.authorization_list().into_iter().flatten().map(authorization).collect()
 }
 
 /// A delegation with whose it is: one that nobody signed is passed over (EIP-7702).
@@ -192,90 +201,4 @@ fn signer_of(digest: B256, signature: &Signature) -> Result<Address, SignatureEr
 #[must_use]
 pub fn address(key: &[u8; 64]) -> Address {
     Address::from_raw_public_key(key)
-}
-
-/// Result of reading a transaction.
-type Read = Result<Arc<Recovered>, TransactionError>;
-
-/// Transactions that were read ahead of execution, on other threads. A cache: what is not in it is
-/// read when it is needed. They are found by a hash of ours over their bytes, which costs a sixth
-/// of Ethereum's.
-#[derive(Debug)]
-pub(super) struct Senders {
-    rules: ChainRules,
-    read: Mutex<Generations>,
-    under_way: Arc<UnderWay>,
-}
-
-/// The newest, and those before them; older ones are forgotten.
-#[derive(Debug, Default)]
-struct Generations {
-    young: B256HashMap<Read>,
-    old: B256HashMap<Read>,
-}
-
-/// Transactions of one generation, and most bytes of one that is kept: the few that are longer are
-/// read when they are executed.
-const GENERATION: usize = 32_768;
-const KEPT_BYTES_MAX: usize = 4_096;
-
-impl Senders {
-    pub(super) fn new(rules: ChainRules, under_way: Arc<UnderWay>) -> Self {
-        Self { rules, read: Mutex::default(), under_way }
-    }
-
-    /// These are executed with the next height.
-    pub(super) fn executed(&self, candidates: &[Candidate]) {
-        self.under_way.executed(candidates.iter().filter_map(|one| one.read.as_ref().ok()));
-    }
-
-    /// The transaction of these bytes, read now unless it was before.
-    pub(super) fn take(&self, bytes: &[u8]) -> Read {
-        let is_kept = bytes.len() <= KEPT_BYTES_MAX;
-        let known = is_kept.then(|| self.read.lock().take(&key(bytes))).flatten();
-        known.unwrap_or_else(|| Recovered::read(bytes, self.rules).map(Arc::new))
-    }
-}
-
-/// ★ Names bytes in the cache: what is found was read from the same ones.
-fn key(bytes: &[u8]) -> B256 {
-    let named = if mutants::active(Mutant::EvmReadOfAnother) { &[] } else { bytes };
-    B256::from(quorate_crypto::hash(named).0)
-}
-
-impl Generations {
-    fn take(&mut self, key: &B256) -> Option<Read> {
-        self.young.remove(key).or_else(|| self.old.remove(key))
-    }
-
-    fn holds(&self, key: &B256) -> bool {
-        self.young.contains_key(key) || self.old.contains_key(key)
-    }
-
-    fn put(&mut self, key: B256, read: Read) {
-        if self.young.len() >= GENERATION {
-            self.old = mem::take(&mut self.young);
-        }
-        self.young.insert(key, read);
-    }
-}
-
-impl Preparation for Senders {
-    fn prepare(&self, operation: &Bytes) {
-        let is_kept = operation.len() <= KEPT_BYTES_MAX;
-        if !is_kept && !self.under_way.is_followed() {
-            return;
-        }
-        let key = key(operation);
-        if self.read.lock().holds(&key) {
-            return;
-        }
-        let read = Recovered::read(operation, self.rules).map(Arc::new);
-        if let Ok(transaction) = &read {
-            self.under_way.note(operation, transaction);
-        }
-        if is_kept {
-            self.read.lock().put(key, read);
-        }
-    }
 }

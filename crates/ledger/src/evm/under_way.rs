@@ -5,6 +5,8 @@
 //! another's transactions without a word of their own. It is a hint: what never comes into the
 //! order is forgotten after some heights, and no outcome depends on it.
 
+use super::execution::Candidate;
+use super::history::StoredTransaction;
 use super::transaction::Recovered;
 use super::{Address, stored};
 use alloy_consensus::Transaction as _;
@@ -25,6 +27,9 @@ const BYTES_MAX: usize = 64 << 20;
 
 /// Heights after which one that was not executed is forgotten.
 const HEIGHTS_MAX: u64 = 256;
+
+/// Binary digits of the arrivals that a height may have, on average.
+const NUMBERS_OF_HEIGHT: u32 = 24;
 
 /// Most transactions of an answer.
 const ANSWER_MAX: usize = 4_096;
@@ -83,19 +88,20 @@ pub(super) struct UnderWay {
 #[derive(Debug, Default)]
 struct Content {
     by_hash: B256HashMap<Pending>,
-    by_place: BTreeMap<(Address, u64), B256>,
+    /// Those of a sender's nonce, the newest last.
+    by_place: BTreeMap<(Address, u64), Vec<B256>>,
     bytes: usize,
-    /// The newest arrivals with the height each came at, executed or not, and a set of them.
+    /// The newest arrivals with the height each came at, and the number of each by its hash.
     arrived: VecDeque<(B256, u64)>,
-    known: B256HashSet,
-    /// Number of arrivals that are forgotten.
-    forgotten: u64,
+    numbers: B256HashMap<u64>,
+    /// Number of the first of them: arrivals before it are forgotten.
+    first: u64,
     /// Heights that were executed since the beginning, and the transactions of the last one.
     heights: u64,
     executed: Vec<B256>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pending {
     raw: Bytes,
     transaction: Arc<Recovered>,
@@ -106,15 +112,20 @@ impl Pending {
         (self.transaction.sender, self.transaction.envelope.nonce())
     }
 
-    fn shown(&self) -> PendingTransaction {
+    fn shown(self) -> PendingTransaction {
         let ((sender, nonce), hash) = (self.place(), self.transaction.hash());
-        PendingTransaction { raw: self.raw.clone().into(), hash, sender, nonce }
+        PendingTransaction { raw: self.raw.into(), hash, sender, nonce }
     }
 }
 
 impl UnderWay {
     pub(super) fn is_followed(&self) -> bool {
         self.is_followed.load(Ordering::Relaxed)
+    }
+
+    /// Numbers arrivals from here on: further than those of whoever executed lower heights.
+    pub(super) fn begin_at(&self, height: u64) {
+        self.content.lock().first = height << NUMBERS_OF_HEIGHT;
     }
 
     /// Notes that a transaction came.
@@ -126,25 +137,41 @@ impl UnderWay {
         }
     }
 
-    /// A height is executed, with these transactions. They are shown until the next one is: those
-    /// who read views of the state do not see them there yet.
-    pub(super) fn executed<'a>(&self, transactions: impl Iterator<Item = &'a Arc<Recovered>>) {
+    /// Names of transactions that are about to be executed.
+    pub(super) fn named(&self, candidates: &[Candidate]) -> Vec<B256> {
+        if !self.is_followed() {
+            return Vec::new();
+        }
+        let read = candidates.iter().filter_map(|candidate| candidate.read.as_ref().ok());
+        read.map(|transaction| transaction.hash()).collect()
+    }
+
+    /// A height is executed, to which these came, and these are in its block: they are shown until
+    /// the next height is, since those who read views of the state do not see them there yet.
+    /// Those that were refused are here no more, and new if they come again.
+    pub(super) fn executed(&self, came: &[B256], included: &[StoredTransaction]) {
         if self.is_followed() {
-            let hashes = transactions.map(|transaction| transaction.hash()).collect();
-            self.content.lock().end_height(hashes);
+            self.content.lock().end_height(came, included);
         }
     }
 
     /// Answers a question, encoded.
     pub(super) fn answer(&self, query: &UnderWayQuery) -> Vec<u8> {
         self.is_followed.store(true, Ordering::Relaxed);
-        let content = self.content.lock();
+        // Encoded without the lock, which execution takes.
         match query {
             UnderWayQuery::Transaction(hash) => {
-                stored::encode(&content.by_hash.get(hash).map(Pending::shown))
+                let found = self.content.lock().by_hash.get(hash).cloned();
+                stored::encode(&found.map(Pending::shown))
             }
-            UnderWayQuery::Of(sender) => stored::encode(&content.of(*sender)),
-            UnderWayQuery::Since(from) => stored::encode(&content.since(*from)),
+            UnderWayQuery::Of(sender) => {
+                let found = self.content.lock().of(*sender);
+                stored::encode(&found.into_iter().map(Pending::shown).collect::<Vec<_>>())
+            }
+            UnderWayQuery::Since(from) => {
+                let arrivals = self.content.lock().since(*from);
+                stored::encode(&arrivals)
+            }
         }
     }
 }
@@ -152,20 +179,27 @@ impl UnderWay {
 impl Content {
     fn note(&mut self, pending: Pending) {
         let hash = pending.transaction.hash();
-        if !self.known.insert(hash) {
+        let number = self.first + self.arrived.len() as u64;
+        if self.numbers.contains_key(&hash) {
             return;
         }
+        self.numbers.insert(hash, number);
         self.arrived.push_back((hash, self.heights));
         self.bytes += pending.raw.len();
-        self.by_place.insert(pending.place(), hash);
+        self.by_place.entry(pending.place()).or_default().push(hash);
         self.by_hash.insert(hash, pending);
         while self.arrived.len() > ARRIVALS_MAX || self.bytes > BYTES_MAX {
             self.forget_oldest();
         }
     }
 
-    fn end_height(&mut self, executed: Vec<B256>) {
-        for hash in mem::replace(&mut self.executed, executed) {
+    fn end_height(&mut self, came: &[B256], included: &[StoredTransaction]) {
+        let included: B256HashSet = included.iter().map(|stored| stored.hash).collect();
+        for hash in came.iter().filter(|hash| !included.contains(*hash)) {
+            self.remove(hash);
+            self.numbers.remove(hash);
+        }
+        for hash in mem::replace(&mut self.executed, included.into_iter().collect()) {
             self.remove(&hash);
         }
         self.heights += 1;
@@ -177,33 +211,40 @@ impl Content {
 
     fn forget_oldest(&mut self) {
         let Some((hash, _)) = self.arrived.pop_front() else { return };
-        self.forgotten += 1;
-        self.known.remove(&hash);
-        self.remove(&hash);
+        // One that was refused may have come again, and has another number then.
+        if self.numbers.get(&hash) == Some(&self.first) {
+            self.numbers.remove(&hash);
+            self.remove(&hash);
+        }
+        self.first += 1;
     }
 
     fn remove(&mut self, hash: &B256) {
         let Some(pending) = self.by_hash.remove(hash) else { return };
         self.bytes -= pending.raw.len();
         let place = pending.place();
-        // Another of its nonce may have come after it.
-        if self.by_place.get(&place) == Some(hash) {
-            self.by_place.remove(&place);
+        if let Some(hashes) = self.by_place.get_mut(&place) {
+            hashes.retain(|other| other != hash);
+            if hashes.is_empty() {
+                self.by_place.remove(&place);
+            }
         }
     }
 
-    fn of(&self, sender: Option<Address>) -> Vec<PendingTransaction> {
+    /// The newest of each nonce, of a sender or of all.
+    fn of(&self, sender: Option<Address>) -> Vec<Pending> {
         let all = match sender {
             Some(sender) => self.by_place.range((sender, 0)..=(sender, u64::MAX)),
             None => self.by_place.range(..),
         };
-        all.take(ANSWER_MAX).map(|(_, hash)| self.by_hash[hash].shown()).collect()
+        let newest = all.filter_map(|(_, hashes)| hashes.last()).take(ANSWER_MAX);
+        newest.map(|hash| self.by_hash[hash].clone()).collect()
     }
 
     fn since(&self, from: Option<u64>) -> Arrivals {
-        let end = self.forgotten + self.arrived.len() as u64;
-        let from = from.map_or(end, |from| from.clamp(self.forgotten, end));
-        let skipped = usize::try_from(from - self.forgotten).expect("as many as there are");
+        let end = self.first + self.arrived.len() as u64;
+        let from = from.map_or(end, |from| from.clamp(self.first, end));
+        let skipped = usize::try_from(from - self.first).expect("as many as there are");
         let hashes: Vec<B256> =
             self.arrived.iter().skip(skipped).take(ANSWER_MAX).map(|(hash, _)| *hash).collect();
         let next = from + hashes.len() as u64;
@@ -241,62 +282,114 @@ mod tests {
         transaction.hash()
     }
 
+    fn included(transaction: &(Bytes, Arc<Recovered>)) -> StoredTransaction {
+        StoredTransaction {
+            raw: transaction.0.clone().into(),
+            hash: transaction.1.hash(),
+            sender: transaction.1.sender,
+            success: true,
+            gas_used: 21_000,
+            cumulative_gas: 21_000,
+            gas_price: 0,
+            created: None,
+            logs: Vec::new(),
+            logs_before: 0,
+        }
+    }
+
+    fn execute(under_way: &UnderWay, transactions: &[&(Bytes, Arc<Recovered>)]) {
+        let came: Vec<B256> = transactions.iter().map(|(_, read)| read.hash()).collect();
+        let stored: Vec<_> = transactions.iter().map(|transaction| included(transaction)).collect();
+        under_way.executed(&came, &stored);
+    }
+
+    fn nonces(under_way: &UnderWay, sender: Option<Address>) -> Vec<u64> {
+        let all: Vec<PendingTransaction> = ask(under_way, &UnderWayQuery::Of(sender));
+        all.iter().map(|pending| pending.nonce).collect()
+    }
+
     #[test]
     fn what_came_is_there_until_it_is_executed() {
         let under_way = followed();
         let (first, second) = (transaction("a", 1, 21_000), transaction("a", 0, 21_000));
         let hashes = [note(&under_way, &first), note(&under_way, &second)];
         note(&under_way, &first);
-        let of_a = UnderWayQuery::Of(Some(first.1.sender));
-        let nonces = || -> Vec<u64> {
-            let all: Vec<PendingTransaction> = ask(&under_way, &of_a);
-            all.iter().map(|pending| pending.nonce).collect()
-        };
-        assert_eq!(nonces(), [0, 1]);
+        let of_a = Some(first.1.sender);
+        assert_eq!(nonces(&under_way, of_a), [0, 1]);
         let came: Arrivals = ask(&under_way, &UnderWayQuery::Since(Some(0)));
         assert_eq!(came, Arrivals { hashes: hashes.to_vec(), next: 2 });
         let shown: Option<PendingTransaction> =
             ask(&under_way, &UnderWayQuery::Transaction(hashes[0]));
         assert_eq!(shown.expect("it is there").raw[..], first.0[..]);
 
-        under_way.executed([&second.1].into_iter());
-        assert_eq!(nonces(), [0, 1], "views may not show it yet");
-        under_way.executed([].into_iter());
-        assert_eq!(nonces(), [1]);
+        execute(&under_way, &[&second]);
+        assert_eq!(nonces(&under_way, of_a), [0, 1], "views may not show it yet");
+        execute(&under_way, &[]);
+        assert_eq!(nonces(&under_way, of_a), [1]);
         // A copy in another body, which comes late, is nothing new.
         note(&under_way, &second);
-        assert_eq!(nonces(), [1]);
+        assert_eq!(nonces(&under_way, of_a), [1]);
         let came: Arrivals = ask(&under_way, &UnderWayQuery::Since(Some(2)));
         assert_eq!(came, Arrivals { hashes: Vec::new(), next: 2 });
+    }
+
+    #[test]
+    fn what_is_refused_is_gone_at_once_and_may_come_again() {
+        let under_way = followed();
+        let refused = transaction("a", 0, 21_000);
+        let hash = note(&under_way, &refused);
+        under_way.executed(&[hash], &[]);
+        assert!(nonces(&under_way, None).is_empty());
+        note(&under_way, &refused);
+        assert_eq!(nonces(&under_way, None), [0]);
+        let came: Arrivals = ask(&under_way, &UnderWayQuery::Since(Some(0)));
+        assert_eq!(came.hashes, [hash, hash]);
+        // The first arrival is forgotten, the second is not.
+        under_way.content.lock().forget_oldest();
+        assert_eq!(nonces(&under_way, None), [0]);
+        under_way.content.lock().forget_oldest();
+        assert!(nonces(&under_way, None).is_empty());
     }
 
     #[test]
     fn of_two_with_one_nonce_the_newer_shows_until_it_is_gone() {
         let under_way = followed();
         let (old, new) = (transaction("a", 0, 21_000), transaction("a", 0, 22_000));
-        note(&under_way, &old);
-        let hash = note(&under_way, &new);
-        let of_all = UnderWayQuery::Of(None);
-        let shown: Vec<PendingTransaction> = ask(&under_way, &of_all);
-        assert_eq!(shown.iter().map(|pending| pending.hash).collect::<Vec<_>>(), [hash]);
-        under_way.executed([&old.1, &new.1].into_iter());
-        under_way.executed([].into_iter());
-        assert!(ask::<Vec<PendingTransaction>>(&under_way, &of_all).is_empty());
+        let hashes = [note(&under_way, &old), note(&under_way, &new)];
+        let shown = || -> Vec<B256> {
+            let all: Vec<PendingTransaction> = ask(&under_way, &UnderWayQuery::Of(None));
+            all.iter().map(|pending| pending.hash).collect()
+        };
+        assert_eq!(shown(), [hashes[1]]);
+        under_way.executed(&[hashes[1]], &[]);
+        assert_eq!(shown(), [hashes[0]]);
     }
 
     #[test]
     fn what_is_never_executed_is_forgotten() {
         let under_way = followed();
         note(&under_way, &transaction("a", 0, 21_000));
-        let count = || ask::<Vec<PendingTransaction>>(&under_way, &UnderWayQuery::Of(None)).len();
         for _ in 0..HEIGHTS_MAX {
-            under_way.executed([].into_iter());
+            execute(&under_way, &[]);
         }
-        assert_eq!(count(), 1);
-        under_way.executed([].into_iter());
-        assert_eq!(count(), 0);
+        assert_eq!(nonces(&under_way, None), [0]);
+        execute(&under_way, &[]);
+        assert!(nonces(&under_way, None).is_empty());
         let content = under_way.content.lock();
-        assert_eq!((content.bytes, content.known.len(), content.forgotten), (0, 0, 1));
+        let left = (content.bytes, content.numbers.len(), content.by_place.len(), content.first);
+        assert_eq!(left, (0, 0, 0, 1));
+    }
+
+    #[test]
+    fn numbers_of_a_run_are_beyond_those_of_the_one_before() {
+        let (before, after) = (followed(), followed());
+        before.begin_at(7);
+        after.begin_at(8);
+        note(&before, &transaction("a", 0, 21_000));
+        let Arrivals { next, .. } = ask(&before, &UnderWayQuery::Since(None));
+        let hash = note(&after, &transaction("a", 1, 21_000));
+        let came: Arrivals = ask(&after, &UnderWayQuery::Since(Some(next)));
+        assert_eq!(came.hashes, [hash], "none is left out");
     }
 
     #[test]

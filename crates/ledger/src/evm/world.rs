@@ -128,7 +128,7 @@ pub(super) struct World<'a> {
     accounts: AddressMap<Kept<Option<Account>>>,
     slots: HashMap<(Address, U256), Kept<U256>>,
     /// Code that accounts got.
-    created: BTreeMap<B256, Bytes>,
+    created: BTreeMap<B256, Bytecode>,
     /// Accounts whose storage is taken for empty, but for the slots here.
     cleared: AddressSet,
 }
@@ -181,11 +181,14 @@ impl<'a> World<'a> {
     /// # Errors
     /// When the state cannot be read.
     pub(super) fn account(&self, at: Address) -> Result<Account, StateError> {
-        let now = match self.accounts.get(&at) {
-            Some(kept) => kept.now.clone(),
-            None => account(self.state, at)?,
-        };
-        Ok(now.unwrap_or_default())
+        self.find_account(at).map(Option::unwrap_or_default)
+    }
+
+    fn find_account(&self, at: Address) -> Result<Option<Account>, StateError> {
+        match self.accounts.get(&at) {
+            Some(kept) => Ok(kept.now.clone()),
+            None => account(self.state, at),
+        }
     }
 
     /// The value of a slot.
@@ -212,7 +215,7 @@ impl<'a> World<'a> {
 
     /// Takes code for known.
     pub(super) fn put_code(&mut self, hash: B256, code: Bytes) {
-        self.created.insert(hash, code);
+        self.created.insert(hash, Bytecode::new_raw(code));
     }
 
     /// Takes the storage of an account for empty.
@@ -224,7 +227,9 @@ impl<'a> World<'a> {
     /// What was changed, and is forgotten here. What has the value that it had before it was
     /// changed may be among it.
     pub(super) fn take_changes(&mut self) -> Changes {
-        let mut changes = Changes { codes: mem::take(&mut self.created), ..Changes::default() };
+        let codes = mem::take(&mut self.created).into_iter();
+        let codes = codes.map(|(hash, code)| (hash, code.original_bytes())).collect();
+        let mut changes = Changes { codes, ..Changes::default() };
         for (address, account) in self.accounts.drain().filter(|(_, kept)| kept.is_changed) {
             changes.account(address, account.stored, account.now.as_ref());
         }
@@ -248,7 +253,7 @@ impl<'a> World<'a> {
             && code_hash != code_before
             && code_hash != KECCAK256_EMPTY
         {
-            self.created.insert(code_hash, code.original_bytes());
+            self.created.insert(code_hash, code);
         }
         for (slot, value) in account.storage {
             if value.is_changed() {
@@ -297,12 +302,12 @@ impl DatabaseRef for World<'_> {
     type Error = ReadError;
 
     fn basic_ref(&self, address: Address) -> Result<Option<AccountInfo>, ReadError> {
-        self.account(address).map(|account| Some(info(account))).map_err(ReadError)
+        self.find_account(address).map(|account| account.map(info)).map_err(ReadError)
     }
 
     fn code_by_hash_ref(&self, hash: B256) -> Result<Bytecode, ReadError> {
         match self.created.get(&hash) {
-            Some(code) => Ok(Bytecode::new_raw(code.clone())),
+            Some(code) => Ok(code.clone()),
             None => self.codes.get(self.state, hash).map_err(ReadError),
         }
     }

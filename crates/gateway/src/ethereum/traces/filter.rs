@@ -15,7 +15,8 @@ const BLOCKS_MAX: u64 = 10_000;
 /// Longest time that a filter is looked for.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Filter of calls. Empty lists let all pass.
+/// Filter of calls. Empty lists let all pass. Blocks may be named by tags, as Erigon takes them;
+/// `alloy` knows numbers alone.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TraceFilter {
@@ -40,10 +41,10 @@ pub(super) struct TraceFilter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Mode {
-    /// Either.
+    /// Either, as Erigon has it where nothing is said.
+    #[default]
     Union,
     /// Both.
-    #[default]
     Intersection,
 }
 
@@ -92,8 +93,7 @@ impl TraceFilter {
         let from = is_in(&self.from_address, call.action.from);
         let to = is_in(&self.to_address, call.to());
         match self.mode {
-            Mode::Union if self.from_address.is_empty() && self.to_address.is_empty() => true,
-            Mode::Union => from || to,
+            Mode::Union => from || to || self.from_address.is_empty() && self.to_address.is_empty(),
             Mode::Intersection => {
                 (self.from_address.is_empty() || from) && (self.to_address.is_empty() || to)
             }
@@ -103,14 +103,22 @@ impl TraceFilter {
 
 /// Calls that pass a filter, in their order.
 pub(super) fn filter(context: &Context, filter: &TraceFilter) -> Result<Vec<Trace>, Failure> {
-    let height = |tag: Option<BlockNumberOrTag>| context.chain.height(tag.unwrap_or_default());
+    let from = filter.from_block.unwrap_or(BlockNumberOrTag::Earliest);
+    let to = filter.to_block.unwrap_or(BlockNumberOrTag::Latest);
     // There is nothing to trace in the first block.
-    let (from, to) = (height(filter.from_block).max(1), height(filter.to_block));
+    let (from, to) = (context.chain.height(from).max(1), context.chain.height(to));
+    if from > to.max(1) {
+        return Err(invalid("invalid block range params"));
+    }
     if to.saturating_sub(from) >= BLOCKS_MAX {
         return Err(invalid(format!("a filter spans at most {BLOCKS_MAX} blocks")));
     }
     let (mut found, mut bytes, mut skipped, began) = (Vec::new(), 0, 0, Instant::now());
+    let is_enough = |found: usize| filter.count.is_some_and(|count| found >= count);
     for number in from..=to.min(context.chain.newest()) {
+        if is_enough(found.len()) {
+            break;
+        }
         if began.elapsed() > TIME_MAX {
             let text = format!("it took too long, up to block {number}: ask for fewer blocks");
             return Err(server(text));
@@ -126,8 +134,8 @@ pub(super) fn filter(context: &Context, filter: &TraceFilter) -> Result<Vec<Trac
                 skipped += 1;
                 continue;
             }
-            if filter.count.is_some_and(|count| found.len() >= count) {
-                return Ok(found);
+            if is_enough(found.len()) {
+                break;
             }
             bytes += trace.get().len();
             if bytes > TRACE_BYTES_MAX {
@@ -159,9 +167,11 @@ mod tests {
         let (from, to) = (json!([one]), json!([two]));
         assert!(passes(json!({}), &call));
         assert!(passes(json!({ "fromAddress": from, "toAddress": to }), &call));
-        assert!(!passes(json!({ "fromAddress": to, "toAddress": to }), &call));
-        assert!(passes(json!({ "fromAddress": to, "toAddress": to, "mode": "union" }), &call));
-        assert!(!passes(json!({ "fromAddress": to, "mode": "union" }), &call));
+        let both = json!({ "fromAddress": to, "toAddress": to, "mode": "intersection" });
+        assert!(!passes(both, &call));
+        assert!(passes(json!({ "fromAddress": to, "toAddress": to }), &call));
+        assert!(!passes(json!({ "fromAddress": to }), &call));
+        assert!(passes(json!({ "fromAddress": from, "mode": "intersection" }), &call));
         assert!(passes(json!({ "toAddress": to }), &call));
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use alloy_consensus::TxEip7702;
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
+use quorate_crypto::counts;
 use quorate_types::put_in_force;
 
 /// Returns the address that it runs for.
@@ -110,6 +111,26 @@ fn delegations_that_nobody_signed_are_passed_over() {
     let carrying = TxEip7702 { gas_limit: 1_000_000, ..carrying(0, bad) };
     assert!(applied(&ledger.execute(&[rich.sign(carrying)])[0]).success);
     assert!(code_of(&mut ledger, owner.address()).is_empty());
+}
+
+/// Whose delegations are is recovered for whoever can pay: others are refused all the same.
+#[test]
+fn who_cannot_pay_has_nothing_recovered() {
+    let (poor, owner) = (signer("poor"), signer("owner"));
+    let many = || (0..40).map(|nonce| delegation(&owner, nonce, WHO_AT)).collect::<Vec<_>>();
+    let mut ledger = by_version(genesis(), 2);
+    let rich = signer(RICH);
+    let recovered = |ledger: &mut Ledger, transaction: TxEip7702, of: &Signer| {
+        let raw = of.sign(transaction);
+        counts::take();
+        let outcome = ledger.execute(&[raw]).remove(0);
+        (matches!(outcome, Outcome::Applied(_)), counts::take().secp256k1_recover)
+    };
+    let vast = |nonce: u64, gas_limit: u64| TxEip7702 { gas_limit, ..carrying(nonce, many()) };
+    assert_eq!(recovered(&mut ledger, vast(0, 2_000_000), &poor), (false, 1));
+    assert_eq!(recovered(&mut ledger, vast(0, 21_000), &rich), (false, 1));
+    assert_eq!(recovered(&mut ledger, vast(7, 2_000_000), &rich), (false, 1));
+    assert_eq!(recovered(&mut ledger, vast(0, 2_000_000), &rich), (true, 41));
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Blocks that are not, beside those that come of the same transactions.
 
 use super::*;
+use alloy_eips::eip7702::Authorization;
+
+/// Returns the address that it runs for.
+const WHO: &[u8] = &[0x30, 0x5f, 0x52, 0x60, 0x20, 0x5f, 0xf3];
 
 fn simulated(calls: Vec<SimulatedCall>) -> SimulatedBlock {
     SimulatedBlock { overrides: Overrides::default(), calls }
@@ -15,7 +19,7 @@ fn ask(
 
 fn call_from(from: Address, to: Address, data: EvmBytes) -> SimulatedCall {
     let call = Call { from, data, ..call_of(to) };
-    SimulatedCall { call, nonce: None, fees: (0, 0) }
+    SimulatedCall { call, nonce: None, max_fee: 0, priority_fee: Some(0) }
 }
 
 /// What is simulated in blocks is what comes of blocks: gas, logs, roots of receipts.
@@ -38,7 +42,7 @@ fn a_simulation_is_what_would_come() {
             data: tx.input().clone(),
             ..call_of(Address::ZERO)
         };
-        SimulatedCall { call, nonce: Some(tx.nonce()), fees: (0, 0) }
+        SimulatedCall { call, nonce: Some(tx.nonce()), max_fee: 0, priority_fee: Some(0) }
     };
     let simulation = Simulated {
         blocks: blocks.iter().map(|block| simulated(block.iter().map(call).collect())).collect(),
@@ -46,8 +50,11 @@ fn a_simulation_is_what_would_come() {
     };
     let mut ledger = Ledger::new(genesis);
     let results = ask(&mut ledger, simulation).expect("simulates");
+    assert_eq!(results.len(), blocks.len());
     for (block, result) in blocks.iter().zip(&results) {
         let outcomes = ledger.execute(block);
+        let counts = [outcomes.len(), result.calls.len(), result.found.transactions.len()];
+        assert_eq!(counts, [block.len(); 3]);
         for ((outcome, call), stored) in
             outcomes.iter().zip(&result.calls).zip(&result.found.transactions)
         {
@@ -154,7 +161,7 @@ fn what_cannot_be_simulated_says_why() {
     let plain = BlockOverride::default;
     let call = |nonce: Option<u64>, gas: Option<u64>| {
         let call = Call { from: rich, gas, ..call_of(Address::ZERO) };
-        vec![SimulatedCall { call, nonce, fees: (0, 0) }]
+        vec![SimulatedCall { call, nonce, max_fee: 0, priority_fee: Some(0) }]
     };
     let number = |number: u64| BlockOverride { number: Some(U256::from(number)), ..plain() };
     assert_eq!(code(number(1), Vec::new(), false), Err(-38_020));
@@ -167,6 +174,25 @@ fn what_cannot_be_simulated_says_why() {
     assert_eq!(code(small, call(None, Some(50_001)), false), Err(-38_015));
     let dear = BlockOverride { base_fee: Some(10), ..plain() };
     assert_eq!(code(dear, call(None, None), true), Err(-38_012));
+}
+
+#[test]
+fn a_simulated_delegation_is_one() {
+    let (rich, owner) = (signer(RICH), signer("owner"));
+    let at = Address::repeat_byte(0xd1);
+    let mut genesis = genesis();
+    let code = alloy_genesis::GenesisAccount::default().with_code(Some(WHO.into()));
+    genesis.accounts.insert(at, code);
+    let mut ledger = Ledger::new(genesis);
+    let authorization = Authorization { chain_id: U256::from(CHAIN), address: at, nonce: 0 };
+    let mut with = call_from(rich.address(), owner.address(), EvmBytes::new());
+    with.call.authorizations = vec![owner.authorize(authorization)];
+    let blocks = vec![simulated(vec![with])];
+    let results = ask(&mut ledger, Simulated { blocks, ..Simulated::default() });
+    let result = &results.expect("simulates")[0];
+    let Called::Success { output, .. } = &result.calls[0].called else { panic!("{result:?}") };
+    assert_eq!(output[..], owner.address().into_word()[..]);
+    assert_eq!(result.found.transactions[0].raw[0], 4, "of EIP-7702's type");
 }
 
 #[test]

@@ -128,6 +128,15 @@ fn a_replay_shows_calls_and_differences() {
         let change = &replayed["stateDiff"][&token]["storage"][slot]["*"];
         assert_eq!(&change["to"], after, "{slot}");
     }
+    let absent = Address::repeat_byte(0xab);
+    let pay = payment(0, absent, U256::from(1));
+    let mut fresh = Ledger::new(genesis());
+    fresh.execute(&[signer(RICH).sign(pay)]);
+    let form = TraceForm::Replay { trace: false, state_diff: true };
+    let first = traced_as(&mut fresh, 1, Some(0), form).expect("a trace");
+    let balance = &first["stateDiff"][&absent.to_string().to_lowercase()]["balance"];
+    assert_eq!(balance, &json!({ "+": "0x1" }), "it was not there");
+
     let form = TraceForm::Replay { trace: false, state_diff: false };
     let bare = traced_as(&mut ledger, 7, Some(2), form).expect("a trace");
     assert_eq!((&bare["trace"], &bare["stateDiff"]), (&json!([]), &Value::Null));
