@@ -1,4 +1,4 @@
-//! Former values by key and height: what an archive of past states keeps, in one store or the other.
+//! Former values by key and height: what an archive of past states keeps, in either store.
 
 use crate::process::{
     disk_bytes, peak_memory, processor_seconds, quantile, thread_seconds, written_bytes,

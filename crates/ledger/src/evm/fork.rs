@@ -56,9 +56,9 @@ impl Fork {
 /// epoch; `None`: never. Before all of them the rules are Cancun's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkSchedule {
-    /// Time of Prague.
+    /// Time from which on delegations are known, and calldata has a floor.
     pub prague: Option<u64>,
-    /// Time of Osaka, no earlier than Prague's.
+    /// Time from which on a transaction has 2^24 gas at most; no earlier than Prague's.
     pub osaka: Option<u64>,
 }
 

@@ -16,8 +16,8 @@ pub const TRANSACTION_GAS_MAX: u64 = 30_000_000;
 /// otherwise.
 pub const HISTORY_BLOCKS: u64 = 1 << 20;
 
-/// The version of the service from which on there are delegations (EIP-7702), and forks that a genesis
-/// names.
+/// The version of the service from which on there are delegations (EIP-7702), and forks that a
+/// genesis names.
 pub(super) const DELEGATIONS: u64 = 2;
 
 /// Everything that replicas must agree on before the first block.
@@ -159,8 +159,8 @@ impl Genesis {
         serde_json::to_string_pretty(&file).expect("a genesis is JSON")
     }
 
-    /// Returns `true` for an account whose code nobody could have made: it begins with 0xef and is no
-    /// delegation (EIP-3541).
+    /// Returns `true` for an account whose code nobody could have made: it begins with 0xef and is
+    /// no delegation (EIP-3541).
     pub(super) fn has_reserved_code(account: &GenesisAccount) -> bool {
         let is_delegation = |code: &Bytes| code.len() == 23 && code.starts_with(&[0xef, 0x01, 0]);
         let is_reserved = |code: &Bytes| code.starts_with(&[0xef]) && !is_delegation(code);

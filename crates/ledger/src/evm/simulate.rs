@@ -61,7 +61,7 @@ pub struct SimulatedBlock {
 /// A call of a simulated block.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SimulatedCall {
-    /// The call itself.
+    /// Ends, input and value of the call.
     pub call: Call,
     /// Its nonce; by default its sender's.
     pub nonce: Option<u64>,
@@ -102,7 +102,7 @@ pub struct SimulationFailure {
 }
 
 impl SimulationFailure {
-    /// More than [`SIMULATED_BLOCKS_MAX`].
+    /// The last block would be too far from the one that the simulation begins with.
     #[must_use]
     pub fn too_many_blocks() -> Self {
         Self::new(-38_026, "too many blocks")

@@ -107,7 +107,8 @@ fn a_difference_is_that_of_the_states() {
     }
 }
 
-/// Erigon's form of the same: what the two have in common is equal, and no more is shown than asked.
+/// Erigon's form of the same: what the two have in common is equal, and no more is shown than is
+/// asked for.
 #[test]
 fn a_replay_shows_calls_and_differences() {
     let mut ledger = busy(Shape::Transfers);
