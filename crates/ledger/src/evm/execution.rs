@@ -102,7 +102,7 @@ pub(super) fn transaction_gas_max(fork: Fork) -> u64 {
 
 impl Recovered {
     /// Checks that a block of this chain, at this time in milliseconds since the Unix epoch, can
-    /// hold it at all, whatever its sender's account is: its kind, its fees, its gas and its length.
+    /// hold it at all, whatever its sender's account is: its kind, fees, gas and length.
     ///
     /// # Errors
     /// Why not, in the words that Ethereum's tools know.
