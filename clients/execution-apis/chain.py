@@ -55,6 +55,7 @@ class Block:
     def __init__(self, header, transactions, *_):
         self.parent = "0x" + header[0].hex()
         self.number = int.from_bytes(header[8], "big")
+        self.time = int.from_bytes(header[11], "big")
         self.hash = "0x" + keccak(rlp.encode(header)).hex()
         self.raw = [one if isinstance(one, bytes) else rlp.encode(one) for one in transactions]
         # Of each of them, here.
@@ -92,7 +93,10 @@ class Chain:
         self.blocks = list(blocks(folder))
         for block in self.blocks:
             self.bring(block)
-        self.newest = int(ledger.result("eth_blockNumber"), 16)
+        newest, of_theirs = ledger.result("eth_getBlockByNumber", "latest", False), self.blocks[-1]
+        number, time = (int(newest[key], 16) for key in ("number", "timestamp"))
+        # How far our newest block is beyond theirs.
+        self.later = {"number": number - of_theirs.number, "time": time - of_theirs.time}
 
     def bring(self, block):
         """Sends a block's transactions, and waits for them: no block of ours holds those of two of theirs."""
@@ -118,6 +122,8 @@ class Chain:
         if method == "eth_getLogs":
             picks = {"fromBlock": first, "toBlock": last, "blockHash": pick}
             return [{key: self.block(value, picks[key]) if key in picks else value for key, value in theirs[0].items()}]
+        if method == "eth_simulateV1":
+            theirs = [self.simulated(theirs[0]), *theirs[1:]]
         at = BLOCK_AT.get(method)
         return [self.block(one, pick) if index == at else self.hash(one, pick) for index, one in enumerate(theirs)]
 
@@ -127,8 +133,18 @@ class Chain:
         if number is None:
             return self.hash(named, pick)
         if number > len(self.blocks):
-            return hex(self.newest + number - len(self.blocks))
+            return hex(number + self.later["number"])
         return pick(self.blocks[number - 1])["blockNumber"] if number else named
+
+    def simulated(self, theirs):
+        """Blocks to simulate, as far beyond our newest block as they are beyond theirs."""
+        blocks = [{**block, "blockOverrides": self.shifted(block)} for block in theirs["blockStateCalls"]]
+        return {**theirs, "blockStateCalls": blocks}
+
+    def shifted(self, block):
+        overrides = block.get("blockOverrides", {})
+        named = overrides.keys() & self.later.keys()
+        return {**overrides, **{key: hex(int(overrides[key], 16) + self.later[key]) for key in named}}
 
     def hash(self, named, pick):
         if named == self.blocks[0].parent:

@@ -20,6 +20,7 @@ import time
 import tomllib
 import urllib.error
 import urllib.request
+from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
 
@@ -30,6 +31,7 @@ PORT = os.environ.get("BASE_PORT", "21520")
 QUORATE = os.environ.get("QUORATE", "target/release/quorate")
 LISTS = Path(__file__).with_name("differences.toml")
 NO_SUCH_METHOD = -32_601
+SENDS = "eth_sendRawTransaction"
 # Seconds until a ledger answers, or a transaction is in a block, at the most.
 PATIENCE_S = 120
 
@@ -97,8 +99,8 @@ def still(committee):
 
 
 def exchanges(folder):
-    """Requests and answers, each by the name of its file and its place there."""
-    for path in sorted(folder.glob("*/*.io")):
+    """Requests and answers, each by the name of its file and its place there; what adds to the chain comes last."""
+    for path in sorted(folder.glob("*/*.io"), key=lambda path: (SENDS in path.read_text(), path)):
         lines = path.read_text().splitlines()
         asked = [json.loads(line[3:]) for line in lines if line.startswith(">> ")]
         answered = [json.loads(line[3:]) for line in lines if line.startswith("<< ")]
@@ -140,13 +142,18 @@ class Report:
             self.say("left out", name, [self.left_out[folder]])
 
     def judge(self, name, lines):
-        self.seen |= {(name, line) for line in lines}
-        if unlisted := [line for line in lines if (name, line) not in self.known]:
+        listed = {line: self.listed(name, line) for line in lines}
+        self.seen.update(listed.values())
+        if unlisted := [line for line in lines if not listed[line]]:
             self.say("WRONG", name, unlisted)
         elif lines:
-            self.say("differ as listed", name, [f"{line} ({self.known[name, line]})" for line in lines])
+            self.say("differ as listed", name, [f"{line} ({self.known[listed[line]]})" for line in lines])
         else:
             self.say("equal", name, [])
+
+    def listed(self, name, line):
+        """Where a line is listed for an exchange: the exchange's name there, or a pattern of it, and the line."""
+        return next((pair for pair in self.known if pair[1] == line and fnmatch(name, pair[0])), None)
 
     def say(self, verdict, name, lines):
         self.counts[verdict] += 1

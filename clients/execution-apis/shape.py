@@ -53,8 +53,8 @@ def is_other_length(theirs, ours, path):
 
 
 def of_objects(theirs, ours, path):
-    if is_map(theirs) and is_map(ours):
-        return of_lists([*theirs.items()], [*ours.items()], path)
+    if is_map(theirs | ours):
+        return of_lists(*([[*item] for item in one.items()] for one in (theirs, ours)), path)
     found = [f"{path}.{key}: missing" for key in sorted(theirs.keys() - ours.keys())]
     found += [f"{path}.{key}: not in theirs" for key in sorted(ours.keys() - theirs.keys())]
     for key in sorted(theirs.keys() & ours.keys()):
@@ -65,8 +65,8 @@ def of_objects(theirs, ours, path):
 
 
 def is_map(value):
-    """Keys that are slots or addresses rather than names."""
-    return bool(value) and all(key.startswith("0x") for key in value)
+    """Keys that are slots, addresses or nonces rather than names."""
+    return bool(value) and all(key.startswith("0x") or key.isdecimal() for key in value)
 
 
 def of_lists(theirs, ours, path):
