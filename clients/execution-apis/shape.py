@@ -1,5 +1,5 @@
 """What two answers have in common when they are of two chains with the same transactions: keys, types and the form of
-hexadecimal, and what a transaction and its logs say wherever they are."""
+hexadecimal, and what a transaction, its logs and a simulated call say wherever they are."""
 
 import re
 
@@ -14,6 +14,9 @@ SAME = {
     *("accessList", "address", "chainId", "contractAddress", "from", "gas", "input", "maxFeePerGas"),
     *("maxPriorityFeePerGas", "r", "removed", "s", "status", "to", "type", "v", "value", "yParity"),
 }
+# Fields of simulated calls and blocks that are the same on both.
+SAME_OF_CALLS = {"gasUsed", "maxUsedGas", "returnData", "status"}
+SAME_OF_BLOCKS = {"extraData", "gasUsed", "logsBloom", "miner", "mixHash"}
 # What names an element of a list.
 NAMES = ("transactionHash", "txHash", "hash")
 
@@ -59,9 +62,17 @@ def of_objects(theirs, ours, path):
     found += [f"{path}.{key}: not in theirs" for key in sorted(ours.keys() - theirs.keys())]
     for key in sorted(theirs.keys() & ours.keys()):
         found += differences(theirs[key], ours[key], f"{path}.{key}")
-        if "transactionHash" in theirs or "v" in theirs:
-            found += [f"{path}.{key}: another value"] if key in SAME and theirs[key] != ours[key] else []
+        found += [f"{path}.{key}: another value"] if key in same_of(theirs) and theirs[key] != ours[key] else []
     return found
+
+
+def same_of(value):
+    """Fields of an object that are the same on both chains."""
+    if "transactionHash" in value or "v" in value:
+        return SAME
+    if "maxUsedGas" in value:
+        return SAME_OF_CALLS
+    return SAME_OF_BLOCKS if {"calls", "mixHash"} <= value.keys() else set()
 
 
 def is_map(value):
