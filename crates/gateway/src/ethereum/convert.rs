@@ -63,9 +63,8 @@ pub(super) fn found(found: &FoundTransaction) -> Result<Transaction, Failure> {
 /// A transaction that waits.
 pub(super) fn pending(envelope: TxEnvelope, sender: alloy_primitives::Address) -> Transaction {
     let recovered = Recovered::new_unchecked(envelope, sender);
-    let mut transaction = Transaction::from_transaction(recovered, TransactionInfo::default());
-    transaction.effective_gas_price = None;
-    transaction
+    // Its price is the most that it pays, as execution-apis has it.
+    Transaction::from_transaction(recovered, TransactionInfo::default())
 }
 
 /// Receipt of a transaction in a block.

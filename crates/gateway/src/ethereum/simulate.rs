@@ -82,34 +82,40 @@ fn shown(
     whole: bool,
 ) -> Result<ShownBlock<Block>, Failure> {
     let header = convert::header(&found.block)?;
-    let mut results = Vec::with_capacity(calls.len());
-    for ((transaction_index, stored), result) in (0..).zip(&found.transactions).zip(calls) {
-        let logs = (stored.logs_before..).zip(&stored.logs).map(|(index, log)| FoundLog {
+    let (mut results, mut first) = (Vec::with_capacity(calls.len()), 0);
+    for ((transaction_index, stored), mut result) in (0..).zip(&found.transactions).zip(calls) {
+        let logs = std::mem::take(&mut result.logs);
+        let logs = (first..).zip(logs).map(|(index, log)| FoundLog {
             height: header.inner.number,
             block: found.block.hash,
             timestamp: header.inner.timestamp,
             transaction: stored.hash,
             transaction_index,
             index,
-            log: log.clone(),
+            log,
         });
-        results.push(call_result(result, convert::logs(&logs.collect::<Vec<_>>())));
+        let logs: Vec<FoundLog> = logs.collect();
+        first += u32::try_from(logs.len()).map_err(error::internal)?;
+        results.push(call_result(result, convert::logs(&logs)));
     }
     Ok(ShownBlock { inner: convert::block(found, whole)?, calls: results })
 }
 
 fn call_result(result: CallResult, logs: Vec<Log>) -> SimCallResult {
-    let CallResult { called, gas_used, max_used_gas } = result;
+    let CallResult { called, gas_used, max_used_gas, .. } = result;
     let failure = error::of_call(&called);
-    let (status, is_revert) = (failure.is_none(), matches!(called, Called::Reverted { .. }));
-    let return_data = match called {
-        Called::Success { output, .. } | Called::Reverted { output } => output,
-        Called::Halted { .. } | Called::Invalid { .. } => Bytes::new(),
+    let status = failure.is_none();
+    // A revert's data are its error's alone.
+    let (return_data, data) = match called {
+        Called::Success { output, .. } => (output, None),
+        Called::Reverted { output } => (Bytes::new(), Some(output)),
+        Called::Halted { .. } | Called::Invalid { .. } => (Bytes::new(), None),
     };
     let error = failure.map(|failure| SimulateError {
-        code: if is_revert { failure.code() } else { HALTED },
+        code: if data.is_some() { failure.code() } else { HALTED },
         message: failure.message().to_owned(),
-        data: is_revert.then(|| return_data.clone()),
+        data,
     });
-    SimCallResult { return_data, logs, gas_used, max_used_gas: Some(max_used_gas), status, error }
+    let max_used_gas = Some(max_used_gas);
+    SimCallResult { return_data, logs, gas_used, max_used_gas, status, error }
 }

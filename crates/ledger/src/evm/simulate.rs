@@ -1,6 +1,8 @@
 //! Blocks that are not: calls one after the other on a state, with what is taken for granted before
 //! each block (`eth_simulateV1` of Ethereum's execution-apis).
 
+mod transfers;
+
 use super::call::{Call, access_list, called};
 use super::execution::{
     self, Environment, ExecutedBlock, configuration_of, hash_of, transaction_gas_max,
@@ -11,20 +13,20 @@ use super::overrides::Overrides;
 use super::stored::damaged;
 use super::transaction::Recovered;
 use super::world::{Codes, ReadError, World};
-use super::{Called, Genesis};
+use super::{Called, Genesis, StoredLog};
 use alloy_consensus::{
     Header, SignableTransaction, TxEip1559, TxEip2930, TxEip7702, TxEnvelope, TxLegacy,
 };
 use alloy_eips::eip2718::Encodable2718;
-use alloy_primitives::{B256, Bytes, Signature, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, Signature, U256, keccak256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
 use revm::context::result::{EVMError, ExecutionResult, InvalidTransaction};
 use revm::context::{BlockEnv, CfgEnv, Context};
 use revm::{ExecuteCommitEvm, InspectCommitEvm, MainBuilder, MainContext};
-use revm_inspectors::transfer::TransferInspector;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use transfers::TransferLogs;
 
 /// Most blocks of a simulation.
 pub const SIMULATED_BLOCKS_MAX: u64 = 256;
@@ -86,6 +88,8 @@ pub struct SimulationResult {
 pub struct CallResult {
     /// What it comes to.
     pub called: Called,
+    /// Logs that it emits, with its transfers of ether among them where they are asked for.
+    pub logs: Vec<StoredLog>,
     /// Gas that it uses.
     pub gas_used: u64,
     /// Gas that it has used before some was given back.
@@ -123,9 +127,9 @@ impl SimulationFailure {
             | Invalid::GasFloorMoreThanGasLimit { .. } => -38_013,
             Invalid::LackOfFundForMaxFee { .. } => -38_014,
             Invalid::CallerGasLimitMoreThanBlock => -38_015,
-            Invalid::RejectCallerWithCode => -38_024,
             Invalid::CreateInitCodeSizeLimit => -38_025,
-            _ => -32_000,
+            Invalid::PriorityFeeGreaterThanMaxFee => -32_602,
+            _ => -32_603,
         };
         Self { code, message }
     }
@@ -181,6 +185,7 @@ fn blocks(
         genesis,
         world: World::new(state, codes, &hash_at),
         parent: (base.number, base.timestamp, meta.hash),
+        passed_on: (base.gas_limit, base.beneficiary),
         state_root: base.state_root,
         gas_left: SIMULATED_GAS_MAX,
         bytes_left: BYTES_MAX,
@@ -214,6 +219,8 @@ struct Chain<'a> {
     world: World<'a>,
     /// Number, time and hash of the last one.
     parent: (u64, u64, B256),
+    /// Gas limit of the last one, and who gets its tips: the next has them too, unless told.
+    passed_on: (u64, Address),
     state_root: B256,
     gas_left: u64,
     bytes_left: usize,
@@ -234,10 +241,13 @@ impl Chain<'_> {
         }
         let environment = Environment { height: number + 1, proposed_at_ms: at * 1_000, parent };
         let mut env = environment.block(self.genesis);
+        (env.gas_limit, env.beneficiary) = self.passed_on;
+        env.prevrandao = Some(B256::ZERO);
         if !self.of.validation {
             env.basefee = 0;
         }
         block.overrides.block.apply(&mut env);
+        self.passed_on = (env.gas_limit, env.beneficiary);
         block.overrides.apply(&mut self.world)?;
         let (mut executed, mut calls) = (ExecutedBlock::default(), Vec::new());
         for call in &block.calls {
@@ -263,7 +273,7 @@ impl Chain<'_> {
         simulated: &SimulatedCall,
         executed: &mut ExecutedBlock,
     ) -> Result<CallResult, Stop> {
-        let configuration = self.configuration(block);
+        let configuration = self.configuration(block, simulated);
         let fork = self.genesis.forks.at(block.timestamp.saturating_to());
         let call = &simulated.call;
         let room = (block.gas_limit - executed.gas_used().min(block.gas_limit)).min(self.gas_left);
@@ -282,13 +292,13 @@ impl Chain<'_> {
             .with_db(&mut self.world)
             .with_cfg(configuration)
             .with_block(block.clone());
-        let result = if self.of.trace_transfers {
-            let transfers = TransferInspector::new(false).with_logs(true);
-            let mut evm = context.build_mainnet_with_inspector(transfers);
-            evm.inspect_tx_commit(tx)
+        let (result, transfers) = if self.of.trace_transfers {
+            let mut evm = context.build_mainnet_with_inspector(TransferLogs::default());
+            let result = evm.inspect_tx_commit(tx);
+            (result, Some(evm.inspector.into_logs()))
         } else {
             let mut evm = context.build_mainnet();
-            evm.transact_commit(tx)
+            (evm.transact_commit(tx), None)
         };
         let result = match result {
             Ok(result) => result,
@@ -302,7 +312,12 @@ impl Chain<'_> {
                 return Err(failure.into());
             }
         };
-        Ok(self.include(executed, (raw, &transaction), result, block.basefee)?)
+        let mut included = self.include(executed, (raw, &transaction), result, block.basefee);
+        if let Some(logs) = transfers {
+            included.logs = logs;
+        }
+        self.take_bytes(&included)?;
+        Ok(included)
     }
 
     /// Takes a call into its block.
@@ -312,30 +327,37 @@ impl Chain<'_> {
         (raw, transaction): (Bytes, &Recovered),
         result: ExecutionResult,
         base_fee: u64,
-    ) -> Result<CallResult, SimulationFailure> {
+    ) -> CallResult {
         let gas_used = result.tx_gas_used();
         let (called, refunded) = called(result.clone());
         executed.include(raw, transaction, result, base_fee);
-        let logs = executed.included.last().into_iter().flat_map(|last| &last.logs);
-        let output = match &called {
+        let logs = executed.included.last().map_or_else(Vec::new, |last| last.logs.clone());
+        self.gas_left = self.gas_left.saturating_sub(gas_used);
+        CallResult { called, logs, gas_used, max_used_gas: gas_used + refunded }
+    }
+
+    /// Takes what a call returns and logs off what all may.
+    fn take_bytes(&mut self, of: &CallResult) -> Result<(), SimulationFailure> {
+        let output = match &of.called {
             Called::Success { output, .. } | Called::Reverted { output } => output.len(),
             Called::Halted { .. } | Called::Invalid { .. } => 0,
         };
-        let bytes = output + logs.map(|log| 256 + log.data.len()).sum::<usize>();
-        self.gas_left = self.gas_left.saturating_sub(gas_used);
+        let bytes = output + of.logs.iter().map(|log| 256 + log.data.len()).sum::<usize>();
         self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or_else(|| {
             let text = format!("more than {} MiB returned and logged", BYTES_MAX >> 20);
             SimulationFailure::new(-32_000, text)
         })?;
-        Ok(CallResult { called, gas_used, max_used_gas: gas_used + refunded })
+        Ok(())
     }
 
-    fn configuration(&self, block: &BlockEnv) -> CfgEnv {
+    fn configuration(&self, block: &BlockEnv, call: &SimulatedCall) -> CfgEnv {
         let mut configuration = configuration_of(self.genesis, block);
         let is_lax = !self.of.validation;
+        let is_free = call.max_fee == 0 && call.priority_fee.unwrap_or_default() == 0;
         configuration.disable_nonce_check |= is_lax;
-        configuration.disable_base_fee = is_lax;
-        configuration.disable_eip3607 = is_lax;
+        configuration.disable_base_fee = is_lax && is_free;
+        // Whatever has code may send, as in Geth.
+        configuration.disable_eip3607 = true;
         configuration
     }
 }

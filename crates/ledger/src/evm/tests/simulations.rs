@@ -135,16 +135,76 @@ fn what_a_block_takes_for_granted_stays_for_those_after_it() {
     };
     let results = ask(&mut ledger, of(vec![pay.clone(), pay.clone()])).expect("three of three");
     let logs = |result: &SimulationResult| -> usize {
-        result.found.transactions.iter().map(|stored| stored.logs.len()).sum()
+        result.calls.iter().map(|call| call.logs.len()).sum()
     };
     assert_eq!(results.iter().map(logs).collect::<Vec<_>>(), [1, 2]);
-    let log = &results[0].found.transactions[0].logs[0];
+    let bloom = results[0].found.block.header().expect("a header").logs_bloom;
+    assert!(bloom.is_zero(), "the machine logged nothing");
+    let log = &results[0].calls[0].logs[0];
     assert_eq!(log.address, Address::repeat_byte(0xee));
     assert_eq!(log.topics[1..], [poor.into_word(), to.into_word()]);
     let failure = ask(&mut ledger, of(vec![pay.clone(); 3])).expect_err("it has no fourth");
     assert_eq!(failure.code, -38_014, "{failure:?}");
     let account: Account = ledger.ask(&Query::Account(to)).expect("an account");
     assert_eq!(account, Account::default(), "nothing of it is kept");
+}
+
+/// Transfers that came about are logged, of whatever kind, and no others.
+#[test]
+fn transfers_of_frames_that_fail_are_not_logged() {
+    /// Pays 1 wei to the account whose address repeats this byte, by this instruction.
+    fn pays(to: u8, instruction: u8) -> Vec<u8> {
+        let zeroes = [0x5f; 4];
+        [&zeroes[..], &[0x60, 1, 0x73], &[to; 20], &[0x5a, instruction, 0]].concat()
+    }
+    const CALL: u8 = 0xf1;
+    const CALLCODE: u8 = 0xf2;
+    let at = |byte| Address::repeat_byte(byte);
+    let mut genesis = genesis();
+    let destroys = [&[0x73][..], &[0x0d; 20], &[0xff]].concat();
+    for (byte, code) in [
+        (0xa1, pays(0xb1, CALL)),
+        (0xa2, pays(0x0b, CALL)),
+        (0xa3, pays(0x0c, CALLCODE)),
+        (0xa4, destroys),
+        (0xb1, vec![0x5f, 0x5f, 0xfd]),
+    ] {
+        let account = alloy_genesis::GenesisAccount::default()
+            .with_code(Some(code.into()))
+            .with_balance(U256::from(9));
+        genesis.accounts.insert(at(byte), account);
+    }
+    let mut ledger = Ledger::new(genesis);
+    let calls = [0xa1, 0xa2, 0xa3, 0xa4].map(|to| call_from(at(0xee), at(to), EvmBytes::new()));
+    let blocks = vec![simulated(calls.to_vec())];
+    let simulation = Simulated { blocks, trace_transfers: true, ..Simulated::default() };
+    let results = ask(&mut ledger, simulation).expect("simulates");
+    let ends = results[0].calls.iter().map(|call| -> Vec<_> {
+        assert!(matches!(call.called, Called::Success { .. }), "{call:?}");
+        call.logs.iter().map(|log| (log.topics[1], log.topics[2])).collect()
+    });
+    let of = |from, to| vec![(at(from).into_word(), at(to).into_word())];
+    let expected = [Vec::new(), of(0xa2, 0x0b), Vec::new(), of(0xa4, 0x0d)];
+    assert_eq!(ends.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_a_block_is_told_its_gas_limit_stays() {
+    let mut ledger = Ledger::new(genesis());
+    let small = BlockOverride {
+        gas_limit: Some(50_000),
+        coinbase: Some(Address::repeat_byte(7)),
+        ..BlockOverride::default()
+    };
+    let overrides = Overrides { block: small, ..Overrides::default() };
+    let first = SimulatedBlock { overrides, calls: Vec::new() };
+    let blocks = vec![first, simulated(Vec::new())];
+    let results = ask(&mut ledger, Simulated { blocks, ..Simulated::default() });
+    for result in results.expect("simulates") {
+        let header = result.found.block.header().expect("a header");
+        let told = (header.gas_limit, header.beneficiary, header.mix_hash);
+        assert_eq!(told, (50_000, Address::repeat_byte(7), B256::ZERO));
+    }
 }
 
 #[test]
