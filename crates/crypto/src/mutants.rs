@@ -324,6 +324,8 @@ pub enum Mutant {
     HistoryGap,
     /// Histories: what a crash left of one that was to begin anew is taken for one.
     HistoryRemains,
+    /// Histories: entries of the index are written after the word for how far they go.
+    IndexApart,
     /// Storage, state: a batch is committed before all of its files are synced.
     CommitBeforeFiles,
     /// Storage, state: frames count whose batch was never committed.

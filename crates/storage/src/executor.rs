@@ -57,8 +57,8 @@ use quorate_types::executed::Completion;
 use quorate_types::machine::{Block, DecidedRecord, Executed, ExecutedUpTo, QueryResult};
 use quorate_types::request::Answer;
 use quorate_types::service::{
-    BlockContext, KeyRange, Operation, Outcome, Reader, Remembered, Service, State, StateError,
-    Visitor,
+    BlockContext, IndexEntries, KeyRange, Operation, Outcome, Reader, Remembered, Service, State,
+    StateError, Visitor,
 };
 use quorate_types::{ClientId, Header, Height, Request, Results};
 use session::{CompletedResult, RequestStatus};
@@ -334,7 +334,7 @@ impl Executor {
     /// [`StorageError::State`] when the store fails.
     pub fn view(&mut self) -> Result<StateView, StorageError> {
         self.check()?;
-        Ok(StateView { height: self.height(), view: self.store.view()? })
+        Ok(StateView { height: self.height(), view: self.store.view()?, history: self.history() })
     }
 
     /// Reader that answers queries of views; `None` if the service has none.
@@ -426,7 +426,7 @@ impl Executor {
             self.history.as_ref().filter(|it| keeps(it)).and_then(|_| self.service.remembered());
         let mut state = ServiceState::new(transaction.as_mut(), remembered);
         let outcomes = execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
-        let before = mem::take(&mut state.before);
+        let (before, index) = (mem::take(&mut state.before), mem::take(&mut state.index));
         let state = self.service.root(&state)?;
         if mutants::active(Mutant::SplitCommit) {
             transaction.commit(true)?;
@@ -475,7 +475,7 @@ impl Executor {
         }
         transaction.commit(false)?;
         if let Some(Writing(history)) = &self.history {
-            history.record(block.height(), before);
+            history.record(block.height(), before, index);
         }
 
         let answers = answers.into_iter().filter_map(answer).collect();
@@ -673,11 +673,14 @@ struct ServiceState<'a, 'b> {
     remembered: Option<Remembered>,
     /// Values of those keys before they were changed here.
     before: Before,
+    /// What is added to the index.
+    index: IndexEntries,
 }
 
 impl<'a, 'b> ServiceState<'a, 'b> {
     fn new(transaction: &'a mut (dyn Transaction + 'b), remembered: Option<Remembered>) -> Self {
-        Self { transaction, is_changed: false, remembered, before: Before::new() }
+        let (before, index) = Default::default();
+        Self { transaction, is_changed: false, remembered, before, index }
     }
 
     /// Notes what a key is before it is changed for the first time.
@@ -712,6 +715,11 @@ impl State for ServiceState<'_, '_> {
 
     fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
         scan_service(keys, visit, |keys, visit| self.transaction.scan(keys, visit))
+    }
+
+    /// It is kept with the history.
+    fn index_entries(&mut self) -> Option<&mut IndexEntries> {
+        self.remembered.map(|_| &mut self.index)
     }
 }
 

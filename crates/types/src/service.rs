@@ -10,6 +10,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
+use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -86,6 +87,48 @@ pub trait State {
     /// # Errors
     /// When the store cannot be read.
     fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError>;
+
+    /// What this height adds to the index beside the state: the service puts entries in, and never
+    /// reads them when it executes. `None` where the host keeps no index.
+    fn index_entries(&mut self) -> Option<&mut IndexEntries> {
+        None
+    }
+
+    /// The index beside the state, for a reader; `None` where the host keeps none.
+    fn index(&self) -> Option<&dyn Index> {
+        None
+    }
+}
+
+/// Entries of an index: keys, each with a value.
+pub type IndexEntries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Entries that a service left at each height, by which its reader finds things again. They are
+/// under no root, and hosts differ in how far back theirs go.
+pub trait Index {
+    /// Height after which entries are known; `None` where none are.
+    fn known_after(&self) -> Option<Height>;
+
+    /// Shows entries with these keys, in this order, until `visit` breaks. What a later height put
+    /// under the same key is shown alone. `visit` is to be quick: it may hold up execution.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    fn scan_index(
+        &self,
+        keys: KeyRange<'_>,
+        order: ScanOrder,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError>;
+}
+
+/// Order in which keys are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum ScanOrder {
+    /// From the first on.
+    Forward,
+    /// From the last on.
+    Backward,
 }
 
 /// Keys that follow one another in the order of their bytes.

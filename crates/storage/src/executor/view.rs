@@ -5,13 +5,16 @@ use crate::history::{PastState, StateHistory};
 use crate::store::View;
 use bytes::Bytes;
 use quorate_types::Height;
-use quorate_types::service::{KeyRange, Reader, State, StateError, Visitor};
+use quorate_types::service::{Index, KeyRange, Reader, State, StateError, Visitor};
+use std::sync::Arc;
 
 /// The state as of a height; later heights do not change it. While it is kept, so is what they
 /// replaced.
 pub struct StateView {
     pub(super) height: Height,
     pub(super) view: Box<dyn View>,
+    /// What the index beside it is in; it may be ahead of it.
+    pub(super) history: Option<Arc<dyn StateHistory>>,
 }
 
 impl std::fmt::Debug for StateView {
@@ -36,7 +39,7 @@ impl StateView {
         reader: &dyn Reader,
         query: &[u8],
     ) -> Result<Result<Bytes, String>, StateError> {
-        reader.query(&Service(self.view.as_ref()), query)
+        reader.query(&self.service(), query)
     }
 
     /// Has the service's reader answer a query of the state as of an earlier height, which
@@ -51,17 +54,23 @@ impl StateView {
         reader: &dyn Reader,
         query: &[u8],
     ) -> Result<Result<Bytes, String>, StateError> {
-        let newest = Service(self.view.as_ref());
-        reader.query(&PastState { newest: &newest, history, height }, query)
+        reader.query(&PastState { newest: &self.service(), history, height }, query)
+    }
+
+    pub(super) fn service(&self) -> Service<'_> {
+        Service { view: self.view.as_ref(), history: self.history.as_deref() }
     }
 }
 
-/// The service's part of a view.
-pub(super) struct Service<'a>(pub(super) &'a dyn View);
+/// The service's part of a view, with the index beside it.
+pub(super) struct Service<'a> {
+    view: &'a dyn View,
+    history: Option<&'a dyn StateHistory>,
+}
 
 impl State for Service<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
-        self.0.get(&service_key(key))
+        self.view.get(&service_key(key))
     }
 
     fn put(&mut self, _: &[u8], _: &[u8]) -> Result<(), StateError> {
@@ -73,6 +82,10 @@ impl State for Service<'_> {
     }
 
     fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
-        scan_service(keys, visit, |keys, visit| self.0.range(keys, visit))
+        scan_service(keys, visit, |keys, visit| self.view.range(keys, visit))
+    }
+
+    fn index(&self) -> Option<&dyn Index> {
+        self.history.map(|history| history as &dyn Index)
     }
 }

@@ -6,14 +6,17 @@
 //!
 //! Changes are in memory until the state is about to be durable, and go to the tree in one batch.
 
-use super::{Before, HistoryConfig, Kept, Pending, StateHistory, entries_after};
+use super::{
+    Before, HistoryConfig, INDEX, IndexBounds, IndexScan, Kept, Pending, StateHistory,
+    entries_after, index_bounds, show_merged,
+};
 use crate::{Owner, Room, StorageError};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use parking_lot::RwLock;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::Height;
-use quorate_types::service::StateError;
-use std::collections::VecDeque;
+use quorate_types::service::{Index, IndexEntries, KeyRange, ScanOrder, StateError, Visitor};
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::{fs, io, thread};
@@ -31,7 +34,7 @@ const JOURNAL_BYTES: u64 = 64 << 20;
 const FILES_MAX: usize = 64;
 
 /// Version of what is kept: another is begun anew, and so is one of other keys of the state.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Parts into which what may be kept is divided: so much too little may be kept for a moment.
 const PARTS: u64 = 8;
@@ -218,8 +221,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes what is pending, durably.
+    /// Writes what is pending, durably. ★ With it, in one batch, the word for how far it goes: a
+    /// height that is taken for known comes no more.
     fn write(&mut self) -> fjall::Result<()> {
+        let apart = if mutants::active(Mutant::IndexApart) {
+            self.pending.0.split_off(&INDEX[..])
+        } else {
+            BTreeMap::new()
+        };
         let part = self.parts.back_mut().expect("one is begun with");
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         for (key, value) in &self.pending.0 {
@@ -229,7 +238,7 @@ impl Inner {
         }
         batch.insert(&self.about, NEWEST, self.newest.0.to_be_bytes());
         batch.commit()?;
-        self.pending = Pending::default();
+        self.pending = Pending(apart);
         Ok(())
     }
 
@@ -283,11 +292,11 @@ impl StateHistory for DiskHistory {
         self.change(|inner| inner.begin(height));
     }
 
-    fn record(&self, height: Height, before: Before) {
+    fn record(&self, height: Height, before: Before, index: IndexEntries) {
         let mut inner = self.inner.write();
         let Some(inner) = inner.as_mut().filter(|inner| height > inner.newest) else { return };
         inner.newest = height;
-        inner.pending.add(height, before);
+        inner.pending.add(height, before, index);
     }
 
     fn make_durable(&self) {
@@ -299,15 +308,59 @@ impl StateHistory for DiskHistory {
 
     fn before_change(&self, key: &[u8], height: Height) -> Result<Option<Kept>, StateError> {
         let inner = self.inner.read();
-        let inner = inner
+        inner
             .as_ref()
-            .ok_or_else(|| StateError("the history of the state has ended".into()))?;
-        inner.before_change(key, height).map_err(|error| StateError(error.to_string()))
+            .ok_or_else(ended)?
+            .before_change(key, height)
+            .map_err(|error| unreadable(&error))
     }
 
     fn close(&self) {
         *self.inner.write() = None;
     }
+}
+
+impl Index for DiskHistory {
+    fn known_after(&self) -> Option<Height> {
+        self.oldest()
+    }
+
+    fn scan_index(
+        &self,
+        keys: KeyRange<'_>,
+        order: ScanOrder,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        let Some(bounds) = index_bounds(keys) else { return Ok(()) };
+        let inner = self.inner.read();
+        let inner = inner.as_ref().ok_or_else(ended)?;
+        let parts = inner.parts.iter().map(|part| part.indexed(&bounds, order));
+        let pending = inner.pending.indexed(&bounds, order);
+        show_merged(parts.chain([pending]).collect(), order, visit)
+    }
+}
+
+impl Part {
+    /// Entries of the index with keys between these, in an order.
+    fn indexed(&self, (from, to): &IndexBounds, order: ScanOrder) -> IndexScan<'static> {
+        let entries = self.entries.range(&from[..]..&to[..]);
+        let entry = |entry: fjall::Guard| {
+            let (key, value) = entry.into_inner().map_err(|error| unreadable(&error))?;
+            Ok((key[INDEX.len()..].to_vec(), decode(&value).unwrap_or_default()))
+        };
+        match order {
+            ScanOrder::Forward => Box::new(entries.map(entry)),
+            ScanOrder::Backward => Box::new(entries.rev().map(entry)),
+        }
+    }
+}
+
+fn ended() -> StateError {
+    StateError("the history of the state has ended".into())
+}
+
+fn unreadable(error: &fjall::Error) -> StateError {
+    StateError(error.to_string())
 }
 
 fn options() -> KeyspaceCreateOptions {

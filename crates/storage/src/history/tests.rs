@@ -2,6 +2,7 @@
 
 use super::*;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -33,15 +34,17 @@ impl State for Newest<'_> {
     }
 }
 
-/// All states of a chain, by height.
+/// All states of a chain, by height, with what each height added to the index.
 struct Chain {
     states: Vec<Model>,
+    added: Vec<IndexEntries>,
     seed: u64,
 }
 
 impl Chain {
     fn new(seed: u64) -> Self {
-        Self { states: vec![Model::from([(vec![9; 40], vec![1])])], seed }
+        let states = vec![Model::from([(vec![9; 40], vec![1])])];
+        Self { states, added: vec![IndexEntries::new()], seed }
     }
 
     fn newest(&self) -> Height {
@@ -66,7 +69,48 @@ impl Chain {
             }
         }
         self.states.push(state);
-        history.record(self.newest(), before);
+        let mut added = IndexEntries::new();
+        for _ in 0..self.draw(3) {
+            // Some in the order of heights, and some that later heights replace.
+            let key = [vec![self.draw(3) as u8], vec![self.newest().0 as u8 % 90]].concat();
+            added.insert(key, self.newest().0.to_be_bytes().to_vec());
+        }
+        self.added.push(added.clone());
+        history.record(self.newest(), before, added);
+    }
+
+    /// As if the heights after this one had not been.
+    fn go_back_to(&mut self, height: Height) {
+        self.states.truncate(height.0 as usize + 1);
+        self.added.truncate(height.0 as usize + 1);
+    }
+
+    /// What the index has of the heights after one.
+    fn index_after(&self, height: Height) -> IndexEntries {
+        self.added
+            .iter()
+            .skip(height.0 as usize + 1)
+            .flatten()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
+    }
+
+    /// Every entry of the heights that are known, and no other, in whole and in parts.
+    fn check_index(&self, history: &dyn StateHistory) {
+        let expected = self.index_after(history.oldest().expect("some are known"));
+        let part = KeyRange { from: &[1, 30], to: Some(&[2, 60]) };
+        for keys in [KeyRange::ALL, part, KeyRange { from: &[2], to: Some(&[1]) }] {
+            let bounds = keys.bounds();
+            let of = |entries: &IndexEntries| {
+                let chosen = bounds.map(|bounds| entries.range::<[u8], _>(bounds));
+                let chosen = chosen.into_iter().flatten();
+                chosen.map(|(key, value)| (key.clone(), value.clone())).collect::<Vec<_>>()
+            };
+            let mut found = scanned(history, keys, ScanOrder::Forward);
+            assert_eq!(found, of(&expected));
+            found.reverse();
+            assert_eq!(scanned(history, keys, ScanOrder::Backward), found);
+        }
     }
 
     /// Every key at every height that is known, and nothing but what was.
@@ -80,7 +124,22 @@ impl Chain {
                 assert_eq!(found.as_ref(), was.get(&key), "{key:?} at {height}");
             }
         }
+        self.check_index(history);
     }
+}
+
+fn scanned(
+    history: &dyn StateHistory,
+    keys: KeyRange<'_>,
+    order: ScanOrder,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    let visited = history.scan_index(keys, order, &mut |key, value| {
+        found.push((key.to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
+    });
+    visited.expect("read");
+    found
 }
 
 #[test]
@@ -129,8 +188,7 @@ mod on_disk {
             let history = open(folder.path(), ALL);
             history.begin(durable);
             assert_eq!(history.oldest(), Some(Height(0)), "round {round}");
-            let replayed = durable.0 as usize + 1;
-            chain.states.truncate(replayed);
+            chain.go_back_to(durable);
             for _ in 0..20 {
                 chain.execute(&history);
             }
@@ -156,7 +214,8 @@ mod on_disk {
         let history = open(folder.path(), ALL);
         history.begin(Height(10));
         let lie = Before::from([(vec![9; 40], Some(vec![66]))]);
-        (11..=30).for_each(|height| history.record(Height(height), lie.clone()));
+        (11..=30)
+            .for_each(|height| history.record(Height(height), lie.clone(), IndexEntries::new()));
         chain.check(&history);
         assert_eq!(history.oldest(), Some(Height(0)));
     }
@@ -212,7 +271,7 @@ mod on_disk {
         history.close();
         assert_eq!((history.oldest(), history.bytes()), (None, 0));
         assert!(history.before_change(b"k", Height(3)).is_err());
-        history.record(Height(4), Before::new());
+        history.record(Height(4), Before::new(), IndexEntries::new());
         history.make_durable();
         history.begin(Height(4));
         assert_eq!(history.oldest(), None);
@@ -249,11 +308,48 @@ mod on_disk {
         assert_eq!(history.oldest(), Some(Height(10)));
     }
 
+    /// ★ What is known to be kept is all kept: such a height comes no more.
+    #[test]
+    fn the_index_goes_as_far_as_the_history_says() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (history, mut chain) = (open(folder.path(), ALL), Chain::new(6));
+        history.begin(Height(0));
+        (0..30).for_each(|_| chain.execute(&history));
+        history.make_durable();
+        drop(history);
+        let history = open(folder.path(), ALL);
+        history.begin(chain.newest());
+        assert_eq!(history.oldest(), Some(Height(0)));
+        chain.check_index(&history);
+    }
+
+    /// What a scan is shown stops where it says so, and an end of the history is an error.
+    #[test]
+    fn a_scan_of_the_index_ends_where_its_reader_ends_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (history, mut chain) = (open(folder.path(), ALL), Chain::new(7));
+        history.begin(Height(0));
+        (0..30).for_each(|_| chain.execute(&history));
+        let mut seen = 0;
+        let visited = history.scan_index(KeyRange::ALL, ScanOrder::Backward, &mut |_, _| {
+            seen += 1;
+            if seen < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        assert_eq!((visited, seen), (Ok(()), 3));
+        history.close();
+        assert_eq!(history.known_after(), None);
+        let visited = history.scan_index(KeyRange::ALL, ScanOrder::Forward, &mut |_, _| {
+            unreachable!("nothing is there")
+        });
+        assert!(visited.is_err());
+    }
+
     #[test]
     fn a_wrong_past_is_noticed() {
         assert_noticed(Mutant::HistoryGap, a_history_with_a_gap_begins_anew);
         let what = parts_without_a_word_for_how_far_they_go_are_nothing;
         assert_noticed(Mutant::HistoryRemains, what);
+        assert_noticed(Mutant::IndexApart, the_index_goes_as_far_as_the_history_says);
     }
 
     #[test]
@@ -288,7 +384,8 @@ mod on_disk {
         history.begin(Height(0));
         for height in 1..=HEIGHTS {
             let value = Some(vec![height as u8; 4_000]);
-            history.record(Height(height), Before::from([(b"k".to_vec(), value)]));
+            let before = Before::from([(b"k".to_vec(), value)]);
+            history.record(Height(height), before, IndexEntries::new());
             history.make_durable();
         }
         let kept = HEIGHTS - history.oldest().expect("some").0;

@@ -143,7 +143,7 @@ fn what_is_read_cannot_be_written() {
     assert_eq!(State::put(&mut committed, b"a", b"other"), refused);
     assert_eq!(State::delete(&mut committed, b"a"), refused);
     let view = executor.view().expect("made");
-    let mut service = crate::executor::view::Service(view.view.as_ref());
+    let mut service = view.service();
     assert_eq!(State::put(&mut service, b"a", b"other"), refused);
     assert_eq!(State::delete(&mut service, b"a"), refused);
     assert_eq!(executor.query(|state| state.get(b"a")), Ok(Some(b"left".to_vec())));
