@@ -21,8 +21,10 @@ mod call;
 pub mod conformance;
 mod execution;
 mod fork;
+mod found;
 mod genesis;
 mod history;
+mod index;
 pub mod mix;
 mod overrides;
 mod proof;
@@ -32,6 +34,8 @@ mod senders;
 mod signer;
 mod simulate;
 mod stored;
+mod token;
+mod touched;
 mod trace;
 mod transaction;
 mod under_way;
@@ -41,14 +45,16 @@ pub use alloy_genesis::GenesisAccount;
 pub use alloy_primitives::{Address, U256};
 pub use call::{Call, CallBlock, Called, DryRun};
 pub use fork::{Fork, ForkSchedule, UnknownFork};
+pub use found::{FoundLog, FoundTransaction, LOGS_BYTES_MAX, LOGS_MAX};
 pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
 pub use history::{FoundBlock, StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
+pub use index::{
+    HOLDERS_MAX, HolderKey, HolderPage, IndexQuery, LogLocation, PAGE_MAX, TransactionPage,
+    TransferPage, TransfersOf,
+};
 pub use overrides::{AccountOverride, BlockOverride, Overrides};
 pub use proof::{AccountProof, PROVEN_SLOTS_MAX, ProofFailure, ProofOf, verify_account};
-pub use query::{
-    BlockAt, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_BYTES_MAX, LOGS_MAX, LogFilter,
-    LogPage, Query,
-};
+pub use query::{BlockAt, Head, LOG_BLOCKS_MAX, LogFilter, LogPage, Query};
 pub use result::TransactionResult;
 pub use signer::Signer;
 pub use simulate::{
@@ -130,6 +136,9 @@ impl Evm {
         mut executed: ExecutedBlock,
     ) -> Result<Vec<Outcome>, StateError> {
         self.settle(state, mem::take(&mut executed.changes))?;
+        if let Some(entries) = state.index_entries() {
+            index::add_block(entries, environment.height, &executed);
+        }
         let header = executed.header(environment, &self.genesis, B256::from(self.tree.root().0));
         let history = self.genesis.history_blocks;
         self.newest = Some(history::append(state, &header, &executed.included, history)?);

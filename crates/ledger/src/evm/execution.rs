@@ -3,6 +3,7 @@
 use super::genesis::TRANSACTION_GAS_MAX;
 use super::history::{self, BloomHashes, FullReceipt, Meta, StoredTransaction};
 use super::result::TransactionResult;
+use super::touched::Touched;
 use super::transaction::Recovered;
 use super::world::{Changes, Codes, ReadError, World};
 use super::{Fork, Genesis};
@@ -160,6 +161,8 @@ pub(super) fn said<E: Display>(error: &EVMError<E>, gas: u64, from: Address) -> 
 pub(super) struct ExecutedBlock {
     pub(super) outcomes: Vec<Outcome>,
     pub(super) included: Vec<StoredTransaction>,
+    /// What each of those that are included touched.
+    pub(super) touched: Vec<Touched>,
     pub(super) changes: Changes,
     gas_used: u64,
     logs: u32,
@@ -208,7 +211,7 @@ pub(super) fn execute_under(
     codes: &Codes,
     candidates: Vec<Candidate>,
 ) -> Result<ExecutedBlock, StateError> {
-    let (gas_limit, base_fee) = (context.block.gas_limit, context.block.basefee);
+    let BlockEnv { gas_limit, basefee: base_fee, beneficiary: fees_to, .. } = context.block;
     let mut evm = Context::mainnet()
         .with_db(World::new(state, codes, context.hashes))
         .with_cfg(context.configuration)
@@ -230,7 +233,11 @@ pub(super) fn execute_under(
             continue;
         }
         match evm.transact_commit(tx) {
-            Ok(result) => executed.include(raw, &transaction, result, base_fee),
+            Ok(result) => {
+                executed.include(raw, &transaction, result, base_fee);
+                let touched = evm.ctx.journaled_state.database.take_touched();
+                executed.touched.push(touched.of(&transaction, fees_to));
+            }
             Err(EVMError::Database(ReadError(error))) => return Err(error),
             Err(EVMError::Transaction(invalid)) => executed.refuse(&invalid.to_string()),
             Err(error) => executed.refuse(&error.to_string()),

@@ -1,9 +1,9 @@
 //! Queries of the chain, answered from a view of the state beside execution.
 
 use super::call::{DryRun, Simulation};
-use super::history::{
-    self, FoundBlock, StoredBlock, StoredLog, StoredTransaction, TransactionLocation,
-};
+use super::found::{FoundLog, FoundLogs, FoundTransaction, LOGS_BYTES_MAX, LOGS_MAX, find_at};
+use super::history::{self, FoundBlock, StoredBlock, StoredLog};
+use super::index::{self, IndexQuery};
 use super::simulate::{self, Simulated};
 use super::trace::{self, TraceBlock, TraceForm};
 use super::under_way::{UnderWay, UnderWayQuery};
@@ -14,15 +14,6 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{Reader, State, StateError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Most logs of one answer.
-pub const LOGS_MAX: usize = 10_000;
-
-/// Most bytes of the logs of one answer: of their data, and 256 for each.
-pub const LOGS_BYTES_MAX: usize = 4 << 20;
-
-/// Bytes that a log counts for beside its data: its topics, and where it was logged.
-const LOG_BYTES: usize = 256;
 
 /// Most blocks that one query about logs may span.
 pub const LOG_BLOCKS_MAX: u64 = 100_000;
@@ -78,6 +69,8 @@ pub enum Query {
     Rules,
     /// Transactions that came here and are not executed yet.
     UnderWay(UnderWayQuery),
+    /// Query of the index beside the state.
+    Index(IndexQuery),
 }
 
 /// Name of a block in a query.
@@ -100,17 +93,6 @@ pub struct Head {
     pub oldest: u64,
 }
 
-/// A transaction that was asked for, with its block.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct FoundTransaction {
-    /// Location of the transaction in the chain.
-    pub location: TransactionLocation,
-    /// Block that holds the transaction.
-    pub block: StoredBlock,
-    /// Transaction with its result.
-    pub transaction: StoredTransaction,
-}
-
 /// Filter of logs. Empty lists let all pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct LogFilter {
@@ -120,25 +102,6 @@ pub struct LogFilter {
     pub addresses: Vec<Address>,
     /// Topics that may stand in each place.
     pub topics: Vec<Vec<B256>>,
-}
-
-/// A log with its place.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct FoundLog {
-    /// Height of the log's block.
-    pub height: u64,
-    /// Hash of the log's block.
-    pub block: B256,
-    /// Its block's time, in seconds.
-    pub timestamp: u64,
-    /// Hash of the log's transaction.
-    pub transaction: B256,
-    /// Its transaction's index in the block.
-    pub transaction_index: u32,
-    /// Its own index in the block.
-    pub index: u32,
-    /// Log as the contract emitted it.
-    pub log: StoredLog,
 }
 
 /// Logs in their order, as many as an answer holds.
@@ -256,25 +219,6 @@ impl LogFilter {
     }
 }
 
-/// Logs that were found so far, within the bounds of an answer.
-#[derive(Default)]
-struct FoundLogs {
-    logs: Vec<FoundLog>,
-    bytes: usize,
-}
-
-impl FoundLogs {
-    /// Adds one; `false` where there is no room for it.
-    fn push(&mut self, log: FoundLog) -> bool {
-        self.bytes += LOG_BYTES + log.log.data.len();
-        let fits = self.logs.len() < LOGS_MAX && self.bytes <= LOGS_BYTES_MAX;
-        if fits {
-            self.logs.push(log);
-        }
-        fits
-    }
-}
-
 impl Query {
     /// The bytes of this query.
     #[must_use]
@@ -355,6 +299,32 @@ impl EvmReader {
                 Ok(page) => answer(&page),
                 Err(error) => Ok(Err(error)),
             },
+            Query::Index(query) => self.answer_by_index(state, query),
+        }
+    }
+
+    fn answer_by_index(&self, state: &dyn State, query: IndexQuery) -> Answer {
+        let (genesis, codes) = (&self.genesis, &self.codes);
+        let index = state.index().filter(|index| index.known_after().is_some());
+        let Some(index) = index else {
+            return match query {
+                IndexQuery::Begins => answer(&None::<u64>),
+                _ => Ok(Err("this validator keeps no index: it has no archive".into())),
+            };
+        };
+        let reading = index::Reading { genesis, codes, state, index };
+        match query {
+            IndexQuery::Begins => answer(&reading.begins()),
+            IndexQuery::Transactions { account, beyond, order, most } => {
+                answer(&reading.transactions(account, beyond, order, most)?)
+            }
+            IndexQuery::Creation(contract) => answer(&reading.creation(contract)?),
+            IndexQuery::Transfers { of, before, most } => {
+                answer(&reading.transfers(of, before, most)?)
+            }
+            IndexQuery::Holders { token, after, most } => {
+                answer(&reading.holders(token, after, most)?)
+            }
         }
     }
 }
@@ -385,8 +355,6 @@ fn find_block(
 }
 
 fn find_transaction(state: &dyn State, hash: B256) -> Result<Option<FoundTransaction>, StateError> {
-    let Some(location) = history::location_of(state, hash)? else { return Ok(None) };
-    let block = history::block(state, location.height)?.ok_or_else(stored::damaged)?;
-    let transaction = history::transaction(state, location)?.ok_or_else(stored::damaged)?;
-    Ok(Some(FoundTransaction { location, block, transaction }))
+    let location = history::location_of(state, hash)?;
+    location.map(|location| find_at(state, location)).transpose()
 }

@@ -14,6 +14,7 @@ use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 
 mod forks;
 mod golden;
+mod indexing;
 mod simulating;
 mod simulations;
 mod tracing;

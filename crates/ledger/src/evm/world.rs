@@ -7,6 +7,7 @@
 //! | `c` ‖ hash of code | the code | beside it; an account names the hash |
 
 use super::stored;
+use super::touched::Touched;
 use crate::map::{MapWriter, entries};
 use alloy_primitives::map::{AddressMap, AddressSet, B256HashMap, Entry, HashMap};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
@@ -131,6 +132,8 @@ pub(super) struct World<'a> {
     created: BTreeMap<B256, Bytecode>,
     /// Accounts whose storage is taken for empty, but for the slots here.
     cleared: AddressSet,
+    /// What the last transaction touched and created.
+    touched: Touched,
 }
 
 /// A value of the map as it is by now.
@@ -172,8 +175,8 @@ impl<'a> World<'a> {
         codes: &'a Codes,
         hashes: &'a dyn Fn(u64) -> Result<B256, StateError>,
     ) -> Self {
-        let (accounts, slots, created, cleared) = Default::default();
-        Self { state, codes, hashes, accounts, slots, created, cleared }
+        let (accounts, slots, created, cleared, touched) = Default::default();
+        Self { state, codes, hashes, accounts, slots, created, cleared, touched }
     }
 
     /// The account at an address, the empty one where there is none.
@@ -222,6 +225,11 @@ impl<'a> World<'a> {
     pub(super) fn clear_storage(&mut self, at: Address) {
         self.slots.retain(|(address, _), _| *address != at);
         self.cleared.insert(at);
+    }
+
+    /// Accounts that were touched and created since this was asked before.
+    pub(super) fn take_touched(&mut self) -> Touched {
+        mem::take(&mut self.touched)
     }
 
     /// What was changed, and is forgotten here. What has the value that it had before it was
@@ -332,6 +340,8 @@ impl DatabaseCommit for World<'_> {
     fn commit(&mut self, changes: AddressMap<state::Account>) {
         for (address, account) in changes {
             if account.is_touched() {
+                self.touched.accounts.push(address);
+                self.touched.created.extend(account.is_created().then_some(address));
                 self.take(address, account);
             }
         }

@@ -7,7 +7,7 @@ use alloy_rlp::Decodable;
 use serde_json::{Value, json};
 
 /// Trace of a block, or of one transaction in it.
-fn traced(
+pub(super) fn traced(
     ledger: &mut Ledger,
     height: u64,
     transaction: Option<u32>,
@@ -34,13 +34,13 @@ fn number(value: &Value) -> u64 {
     u64::from_str_radix(text, 16).expect("a number")
 }
 
-fn block_at(ledger: &mut Ledger, height: u64) -> FoundBlock {
+pub(super) fn block_at(ledger: &mut Ledger, height: u64) -> FoundBlock {
     let query = Query::Block { at: BlockAt::Height(height), transactions: true };
     ledger.ask::<Option<FoundBlock>>(&query).expect("an answer").expect("a block")
 }
 
 /// Heights of token transfers and of exchanges, more than are kept as views.
-fn busy(shape: Shape) -> Ledger {
+pub(super) fn busy(shape: Shape) -> Ledger {
     let mut mix = Mix::new(CHAIN, shape, 5, 9);
     let mut ledger = Ledger::new(mix.genesis());
     for _ in 0..20 {
