@@ -87,6 +87,73 @@ fn a_contract_is_deployed_and_used() {
     });
 }
 
+/// By Otterscan's methods and those for tokens, page by page.
+#[test]
+fn what_accounts_and_tokens_did_is_found() {
+    let net = ledger();
+    runtime().block_on(async {
+        let client = provider(&net, 0, 0);
+        let ask = async |method: &'static str, params: Value| -> Value {
+            client.raw_request(method.into(), params).await.expect("answers")
+        };
+        let creation = TransactionRequest::default().with_deploy_code(mix::token_creation());
+        let created = send(&client, creation).await;
+        let token = created.contract_address.expect("a contract");
+        let holder = Address::repeat_byte(7);
+        let input = mix::transfer(holder, U256::from(42));
+        let request = TransactionRequest::default().with_to(token).with_input(input);
+        let paid = send(&client, request).await;
+        let [creation, transfer] =
+            [&created, &paid].map(|receipt| value!(receipt.transaction_hash));
+
+        let newest = ask("ots_searchTransactionsBefore", value!([token, 0, 1])).await;
+        assert_eq!((&newest["txs"][0]["hash"], &newest["firstPage"]), (&transfer, &value!(true)));
+        assert_eq!(newest["receipts"][0]["status"], "0x1");
+        assert!(newest["receipts"][0]["timestamp"].is_u64(), "{newest}");
+        let before = value!([token, paid.block_number, 1]);
+        let last = ask("ots_searchTransactionsBefore", before).await;
+        assert_eq!((&last["txs"][0]["hash"], &last["lastPage"]), (&creation, &value!(true)));
+        let after = value!([token, created.block_number, 1]);
+        let next = ask("ots_searchTransactionsAfter", after).await;
+        assert_eq!((&next["txs"], &next["firstPage"]), (&newest["txs"], &value!(true)));
+
+        let by = ask("ots_getContractCreator", value!([token])).await;
+        assert_eq!(by, value!({ "hash": creation, "creator": created.from }));
+        let found = ask("ots_getTransactionBySenderAndNonce", value!([created.from, 1])).await;
+        assert_eq!(found, transfer);
+        let none = ask("ots_getTransactionBySenderAndNonce", value!([created.from, 2])).await;
+        assert_eq!(none, Value::Null);
+
+        let page = value!([{ "token": token, "limit": "0x1" }]);
+        let transfers = ask("quorate_getTokenTransfers", page).await;
+        assert_eq!(transfers["logs"][0]["transactionHash"], transfer);
+        let page = value!([{ "token": token, "before": transfers["next"] }]);
+        let minted = ask("quorate_getTokenTransfers", page).await;
+        assert_eq!(minted["logs"][0]["transactionHash"], creation);
+        assert_eq!(
+            (minted["logs"].as_array().map(Vec::len), &minted["next"]),
+            (Some(1), &Value::Null)
+        );
+        let of = ask("quorate_getTokenTransfers", value!([{ "account": holder }])).await;
+        assert_eq!(of["logs"], transfers["logs"]);
+        let holders = ask("quorate_getTokenHolders", value!([{ "token": token }])).await;
+        let all = holders["holders"].as_array().expect("a list");
+        assert_eq!(all.len(), 2);
+        assert!(all.contains(&value!({ "account": holder, "balance": "0x2a" })), "{holders}");
+        assert_eq!(ask("quorate_getIndex", value!([])).await, value!({ "fromBlock": "0x1" }));
+
+        let details = ask("ots_getBlockDetails", value!([paid.block_number])).await;
+        assert_eq!(details["block"]["transactionCount"], 1);
+        let shown = ask("ots_getBlockTransactions", value!([paid.block_number, 0, 10])).await;
+        assert_eq!(shown["fullblock"]["transactions"][0]["input"], "0xa9059cbb");
+        assert_eq!(shown["receipts"][0]["logs"], Value::Null);
+        let calls = ask("ots_traceTransaction", value!([transfer])).await;
+        assert_eq!((&calls[0]["type"], &calls[0]["depth"]), (&value!("CALL"), &value!(0)));
+        assert_eq!(ask("ots_getTransactionError", value!([transfer])).await, "0x");
+        assert_eq!(ask("ots_hasCode", value!([token, "latest"])).await, true);
+    });
+}
+
 #[test]
 fn a_dead_validator_is_missed_by_nobody_and_catches_up() {
     let mut net = ledger();

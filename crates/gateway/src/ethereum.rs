@@ -20,13 +20,16 @@ mod dry_runs;
 mod error;
 mod fees;
 mod filters;
+mod internal_calls;
 mod methods;
 mod module;
+mod otterscan;
 mod pages;
 mod pool;
 mod quorate;
 mod simulate;
 mod subscriptions;
+mod tokens;
 mod traces;
 mod txpool;
 

@@ -1,11 +1,28 @@
 //! A call's parameters, one after the other; those at the end may be left out.
 
 use super::error::{Failure, invalid};
-use alloy_primitives::U256;
+use alloy_primitives::{U64, U256};
 use jsonrpsee::core::{DeserializeOwned, JsonRawValue};
 use jsonrpsee::types::Params;
 use jsonrpsee::types::params::ParamsSequence;
 use serde::Deserialize;
+
+/// Number, in decimal or hexadecimal.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Quantity {
+    Number(u64),
+    Text(U64),
+}
+
+impl Quantity {
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Text(number) => number.to(),
+        }
+    }
+}
 
 /// Parameters of a call that are not read yet.
 #[derive(Debug)]

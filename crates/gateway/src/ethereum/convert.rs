@@ -54,6 +54,11 @@ pub(super) fn transaction(
     Ok(Transaction::from_transaction(recovered, info))
 }
 
+/// The nonce of a stored transaction.
+pub(super) fn nonce(stored: &StoredTransaction) -> Result<u64, Failure> {
+    Ok(stored.envelope().map_err(internal)?.nonce())
+}
+
 /// A transaction that was found by its hash or place.
 pub(super) fn found(found: &FoundTransaction) -> Result<Transaction, Failure> {
     let timestamp = found.block.header().map_err(internal)?.timestamp;

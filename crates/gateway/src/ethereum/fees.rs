@@ -1,12 +1,11 @@
 //! Fees that blocks paid, for `eth_feeHistory`.
 
+use super::arguments::Quantity;
 use super::chain::Chain;
 use super::error::{Failure, internal, invalid};
 use alloy_consensus::Transaction as _;
-use alloy_primitives::U64;
 use alloy_rpc_types_eth::FeeHistory;
 use quorate_ledger::evm::{BlockAt, FoundBlock, StoredTransaction};
-use serde::Deserialize;
 
 /// Most blocks of one answer.
 const BLOCKS_MAX: u64 = 1_024;
@@ -14,28 +13,11 @@ const BLOCKS_MAX: u64 = 1_024;
 /// Most percentiles of one question.
 const PERCENTILES_MAX: usize = 100;
 
-/// Number of blocks, in decimal or hexadecimal.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(untagged)]
-pub(super) enum BlockCount {
-    Number(u64),
-    Text(U64),
-}
-
-impl BlockCount {
-    fn number(self) -> u64 {
-        match self {
-            Self::Number(number) => number,
-            Self::Text(number) => number.to(),
-        }
-    }
-}
-
 /// Fee history of the blocks up to `newest`: base fees, the share of the gas limit that was used,
 /// and tips by percentiles of gas.
 pub(super) fn history(
     chain: &Chain,
-    count: BlockCount,
+    count: Quantity,
     newest: u64,
     percentiles: Option<&[f64]>,
 ) -> Result<FeeHistory, Failure> {

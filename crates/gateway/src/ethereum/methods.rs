@@ -1,11 +1,11 @@
 //! Methods of `eth_`, `net_` and `web3_`, by subject, and all others. Those that read the state or
 //! compute run on the threads for that.
 
-use super::arguments::{Arguments, Slot};
+use super::arguments::{Arguments, Quantity, Slot};
 use super::chain::check_end;
 use super::error::{self, Failure, internal, invalid};
 use super::module::{Module, Registered, computing, instant, method};
-use super::{convert, dry_runs, fees, quorate, simulate, traces, txpool};
+use super::{convert, dry_runs, fees, otterscan, quorate, simulate, tokens, traces, txpool};
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256, Bytes, U64, U256, keccak256};
 use alloy_rpc_types_eth::{Block, Filter, Index, Transaction, TransactionReceipt};
@@ -22,6 +22,8 @@ pub(super) fn register(module: &mut Module) -> Registered {
     dry_runs::register(module)?;
     simulate::register(module)?;
     traces::register(module)?;
+    otterscan::register(module)?;
+    tokens::register(module)?;
     money(module)?;
     logs(module)?;
     quorate::register(module)
@@ -156,7 +158,7 @@ fn money(module: &mut Module) -> Registered {
     instant(module, "eth_gasPrice", |context| U256::from(context.genesis.base_fee))?;
     instant(module, "eth_maxPriorityFeePerGas", |_| U256::ZERO)?;
     computing(module, "eth_feeHistory", |context, mut arguments| {
-        let count = arguments.next::<fees::BlockCount>()?;
+        let count = arguments.next::<Quantity>()?;
         let newest = context.chain.height(arguments.next()?);
         let percentiles = arguments.optional::<Vec<f64>>()?;
         fees::history(&context.chain, count, newest, percentiles.as_deref())

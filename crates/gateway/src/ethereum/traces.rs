@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A trace, in JSON.
-type Trace = Box<JsonRawValue>;
+pub(super) type Trace = Box<JsonRawValue>;
 
 /// Traces of one transaction of a block.
 #[derive(Deserialize)]
@@ -161,12 +161,12 @@ fn options(arguments: &mut Arguments<'_>) -> Result<Value, Failure> {
     Ok(arguments.optional()?.unwrap_or_else(|| json!({})))
 }
 
-fn geth(options: &Value) -> TraceForm {
+pub(super) fn geth(options: &Value) -> TraceForm {
     TraceForm::Geth(options.to_string().into())
 }
 
 /// What Erigon calls traces.
-fn flat() -> TraceForm {
+pub(super) fn flat() -> TraceForm {
     geth(&json!({ "tracer": "flatCallTracer" }))
 }
 
@@ -195,7 +195,11 @@ fn at(context: &Context, at: BlockId, transactions: bool) -> Result<FoundBlock, 
     Ok(found)
 }
 
-fn of_transaction(context: &Context, hash: B256, form: TraceForm) -> Result<Trace, Failure> {
+pub(super) fn of_transaction(
+    context: &Context,
+    hash: B256,
+    form: TraceForm,
+) -> Result<Trace, Failure> {
     let found = context.chain.transaction(hash)?.ok_or_else(|| server("transaction not found"))?;
     let block = at(context, BlockId::number(found.location.height), true)?;
     trace(context, block, Some(found.location.index), form)

@@ -195,7 +195,7 @@ const NODE: &[Field] = &[
         "archive",
         &["recent", "all", "off"],
         "States of earlier heights that are kept, where the service is asked of them: of service = \"evm\", for \
-         balances, calls and traces at past blocks. \"recent\": as many as archive_bytes and archive_heights \
+         balances, calls and traces at past blocks, with the index of what accounts and tokens did there. \"recent\": as many as archive_bytes and archive_heights \
          let be, and 128 in any case. \"all\": all since the archive began, which is when the validator did, or \
          took a snapshot over. \"off\": none but the last 16.",
     ),
@@ -204,7 +204,7 @@ const NODE: &[Field] = &[
         "bytes",
         (1 << 20, NO_BOUND),
         "Most disk for an archive of recent states, some hundred bytes for each account or slot that a height \
-         changed. The oldest eighth goes when it is full.",
+         changed, and some two hundred for a transaction in the index. The oldest eighth goes when it is full.",
     ),
     number(
         "archive_heights",
