@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import solc from "solc";
 
-const CONTRACTS = ["Token", "Exchange"];
+const CONTRACTS = ["Token", "Exchange", "Collectible", "Items", "Workshop"];
 
 const SETTINGS = {
   evmVersion: "cancun",
@@ -20,7 +20,8 @@ function compile(contract) {
     sources: { [file]: { content: readFileSync(local(file), "utf8") } },
     settings: { ...SETTINGS, outputSelection: { [file]: { [contract]: OUTPUTS } } },
   };
-  const output = JSON.parse(solc.compile(JSON.stringify(input)));
+  const found = (path) => ({ contents: readFileSync(local(path), "utf8") });
+  const output = JSON.parse(solc.compile(JSON.stringify(input), { import: found }));
   if (output.errors?.length) {
     throw new Error(output.errors.map((error) => error.formattedMessage).join("\n"));
   }
