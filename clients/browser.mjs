@@ -90,6 +90,7 @@ export class Browser {
     if (method === "Runtime.exceptionThrown" || method === "Log.entryAdded") this.complaints.push(JSON.stringify(params));
     if (method === "Runtime.consoleAPICalled" && params.type === "error") this.complaints.push(JSON.stringify(params.args));
     if (method === "Network.requestWillBeSent") this.asked.push(params.request.url);
+    if (method === "Runtime.bindingCalled") this.onBinding?.(params);
     const caller = this.waiting.get(id);
     this.waiting.delete(id);
     if (error) caller?.reject(new Error(error.message));

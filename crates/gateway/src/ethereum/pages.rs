@@ -11,11 +11,43 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
-/// The explorer, beside what it shares with other pages.
-const FILES: [PageFile; 3] = [
-    PageFile::html("/", include_str!("../explorer/index.html")),
+/// Page of the explorer, whatever path it is asked for by.
+const INDEX: PageFile = PageFile::html("/", include_str!("../explorer/index.html"));
+
+/// Beginnings of the paths of the explorer's pages (EIP-3091), which its script tells apart.
+const PAGES: [&str; 6] = ["tx", "block", "address", "token", "search", "committee"];
+
+/// Module of the explorer, by its name.
+macro_rules! script {
+    ($name:literal) => {
+        PageFile::script(
+            concat!("/", $name, ".js"),
+            include_str!(concat!("../explorer/", $name, ".js")),
+        )
+    };
+}
+
+/// The explorer's other files, beside what it shares with other pages.
+const FILES: [PageFile; 19] = [
     PageFile::css("/explorer.css", include_str!("../explorer/explorer.css")),
-    PageFile::script("/explorer.js", include_str!("../explorer/explorer.js")),
+    script!("abi"),
+    script!("accounts"),
+    script!("barcharts"),
+    script!("blocks"),
+    script!("calls"),
+    script!("committee"),
+    script!("contract"),
+    script!("elements"),
+    script!("explorer"),
+    script!("keccak"),
+    script!("known"),
+    script!("overview"),
+    script!("rpc"),
+    script!("text"),
+    script!("token"),
+    script!("transactions"),
+    script!("transfers"),
+    script!("values"),
 ];
 
 /// Serves the pages in front of the calls, and lets in whose calls are taken. The explorer's files
@@ -79,23 +111,26 @@ fn done(response: HttpResponse) -> Ready<Result<HttpResponse, BoxError>> {
 fn page<B>(request: &HttpRequest<B>) -> Option<HttpResponse> {
     match request.method().as_str() {
         "OPTIONS" => Some(open_to_all(respond(204, "text/plain", ""))),
-        "GET" if !request.headers().contains_key("upgrade") => {
-            let path = request.uri().path();
-            let mut files = FILES.iter().chain(&SHARED);
-            let file = files.find(|file| file.path == path);
-            Some(file.map_or_else(
-                || {
-                    respond(
-                        404,
-                        "text/plain; charset=utf-8",
-                        "There is no such page; the explorer is at /\n",
-                    )
-                },
-                |file| respond(200, file.kind, file.content),
-            ))
-        }
+        "GET" if !request.headers().contains_key("upgrade") => Some(
+            file(request.uri().path())
+                .map_or_else(not_found, |file| respond(200, file.kind, file.content)),
+        ),
         _ => None,
     }
+}
+
+/// File that a path names.
+fn file(path: &str) -> Option<&'static PageFile> {
+    let page = path.split('/').nth(1).unwrap_or_default();
+    if page.is_empty() || PAGES.contains(&page) {
+        return Some(&INDEX);
+    }
+    FILES.iter().chain(&SHARED).find(|file| file.path == path)
+}
+
+fn not_found() -> HttpResponse {
+    let text = "There is no such page; the explorer is at /\n";
+    respond(404, "text/plain; charset=utf-8", text)
 }
 
 fn respond(status: u16, kind: &'static str, content: &'static str) -> HttpResponse {
@@ -120,4 +155,38 @@ fn open_to_all(mut response: HttpResponse) -> HttpResponse {
         headers.insert(name, value.parse().expect("plain text"));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answer to a browser that asks for a path.
+    fn asked(path: &str) -> Option<HttpResponse> {
+        page(&HttpRequest::builder().uri(path).body(()).expect("a request"))
+    }
+
+    #[test]
+    fn every_page_of_the_explorer_has_a_path_of_its_own() {
+        for path in ["/", "/tx/0x5a", "/block/7", "/address/0x12?tab=events", "/token/0x12"] {
+            let response = asked(path).expect("a page");
+            assert_eq!(response.status(), 200, "{path}");
+            assert_eq!(response.headers()["content-type"], INDEX.kind, "{path}");
+        }
+        for path in ["/txs/0x5a", "/explorer.js/7", "/index.html"] {
+            assert_eq!(asked(path).expect("a page").status(), 404, "{path}");
+        }
+    }
+
+    #[test]
+    fn whatever_a_module_takes_from_another_is_served() {
+        let all: Vec<_> = FILES.iter().chain(&SHARED).collect();
+        for file in all.iter().filter(|file| file.kind.starts_with("text/javascript")) {
+            for rest in file.content.split("from \"./").skip(1) {
+                let (name, _) = rest.split_once('"').expect("an end");
+                let path = format!("/{name}");
+                assert!(all.iter().any(|file| file.path == path), "{}: {name}", file.path);
+            }
+        }
+    }
 }
