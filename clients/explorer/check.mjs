@@ -325,7 +325,7 @@ async function checkWidths(page, world, folder) {
 }
 
 async function everyCheck(page, folder) {
-  checkCoding(check);
+  await checkCoding(check, ask);
   const world = await makeWorld();
   await page.open(`${site()}/`);
   await page.resize(DESKTOP);

@@ -1,8 +1,8 @@
-// The explorer's encoding of calls and its Keccak beside those of ethers.
+// The explorer's encoding of calls beside that of ethers.
 
 import { createRequire } from "node:module";
-import { Malformed, decode, decodeEvent, encodeCall, selectorOf, topicOf } from "../../crates/gateway/src/explorer/abi.js";
-import { hashOf, keccak256 } from "../../crates/gateway/src/explorer/keccak.js";
+import { Malformed, decode, decodeEvent, encodeCall, selectorOf, signatureOf, topicOf } from "../../crates/gateway/src/explorer/abi.js";
+import { learn } from "../../crates/gateway/src/explorer/hashes.js";
 
 const ethers = createRequire(new URL("../ethers/package.json", import.meta.url))("ethers");
 
@@ -34,14 +34,13 @@ function refuses(work) {
   }
 }
 
-export function checkCoding(check) {
-  for (const length of [0, 1, 135, 136, 137, 300]) {
-    const bytes = ethers.randomBytes(length);
-    check(`${length} bytes are hashed`, keccak256(bytes) === ethers.keccak256(bytes));
-  }
-  check("text is hashed", hashOf("Größe") === ethers.id("Größe"));
+/** Learns a signature as the page does, from the ledger. */
+const learnt = (entry, ask) => learn([signatureOf(entry)], ask);
+
+export async function checkCoding(check, ask) {
   for (const [inputs, values] of CALLS) {
     const [entry, abi] = entryOf(`function f(${inputs})`);
+    await learnt(entry, ask);
     const data = encodeCall(entry, values);
     check(`f(${inputs}) is written and read`, data === abi.encodeFunctionData("f", values) && text(decode(entry.inputs, `0x${data.slice(10)}`)) === text(values), data);
     check("its selector too", selectorOf(entry) === abi.getFunction("f").selector);
@@ -49,10 +48,15 @@ export function checkCoding(check) {
     check("what is cut off is not read", values.length === 0 || refuses(() => decode(entry.inputs, cut)));
   }
   const [event, abi] = entryOf("event E(address indexed a, string indexed b, uint8 c, bytes d)");
+  await learnt(event, ask);
   const values = [ADDRESSES[0], "b", 3n, "0x01"];
   const log = abi.encodeEventLog("E", values);
   const expected = [ADDRESSES[0], ethers.id("b"), 3n, "0x01"];
   check("an event is read", topicOf(event) === log.topics[0] && text(decodeEvent(event, log)) === text(expected), text(decodeEvent(event, log)));
   const wrong = [["uint8 a", ["256"]], ["uint8 a", ["-1"]], ["int8 a", ["128"]], ["address a", ["0x12"]], ["bytes2 a", ["0x1"]], ["bool a", ["yes"]], ["uint256[2] a", [["1"]]], ["uint256 a", [""]]];
-  for (const [inputs, given] of wrong) check(`${inputs} is not ${text(given)}`, refuses(() => encodeCall(entryOf(`function f(${inputs})`)[0], given)));
+  for (const [inputs, given] of wrong) {
+    const [entry] = entryOf(`function f(${inputs})`);
+    await learnt(entry, ask);
+    check(`${inputs} is not ${text(given)}`, refuses(() => encodeCall(entry, given)));
+  }
 }

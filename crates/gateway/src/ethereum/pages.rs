@@ -39,7 +39,7 @@ const FILES: [PageFile; 19] = [
     script!("contract"),
     script!("elements"),
     script!("explorer"),
-    script!("keccak"),
+    script!("hashes"),
     script!("known"),
     script!("overview"),
     script!("rpc"),

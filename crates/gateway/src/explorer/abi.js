@@ -1,6 +1,6 @@
 // The encoding of calls, results, events and errors of contracts, by their ABI (docs.soliditylang.org, "Contract ABI Specification").
 
-import { hashOf } from "./keccak.js";
+import { hashOf } from "./hashes.js";
 
 const WORD = 64; // Digits of a word.
 const ITEMS_MAX = 10_000; // Of an array that is decoded: data may name any number.
@@ -40,6 +40,7 @@ export function canonical({ type, components }) {
 }
 
 export const signatureOf = ({ name, inputs }) => `${name}(${inputs.map(canonical).join(",")})`;
+/** The names of functions, events and errors: their signatures are to be learnt before. */
 export const topicOf = (entry) => hashOf(signatureOf(entry));
 export const selectorOf = (entry) => topicOf(entry).slice(0, 10);
 

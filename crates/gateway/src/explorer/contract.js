@@ -44,11 +44,11 @@ function abiForm(address, code, changed) {
   const abi = abiOf(address);
   const said = el("p", { role: "status", class: "quiet" });
   const area = el("textarea", { id: "abi", rows: 6, spellcheck: "false", placeholder: "[{\"type\":\"function\", …}]" });
-  const keep = (event) => {
+  const keep = async (event) => {
     event.preventDefault();
     try {
       const file = readFile(area.value);
-      keepAbi(address, file.abi);
+      await keepAbi(address, file.abi);
       changed();
       document.getElementById("abi-said").textContent = `Kept in this browser. ${comparison(file.code, code)}`;
     } catch (failure) {
@@ -56,7 +56,7 @@ function abiForm(address, code, changed) {
     }
   };
   const form = el("form", { class: "abi", submit: keep }, el("label", { for: "abi" }, "ABI in JSON, or a compiler's file with one"), area, el("button", {}, "Keep it in this browser"), said);
-  const forget = el("button", { type: "button", click: () => (keepAbi(address, null), changed()) }, "Forget it");
+  const forget = el("button", { type: "button", click: () => keepAbi(address, null).then(changed) }, "Forget it");
   const known = abi && el("div", { class: "more" }, quiet(`An ABI of ${plural(abi.length, "entry").replace(/entrys$/, "entries")} is kept in this browser.`), forget);
   const status = el("p", { id: "abi-said", role: "status", class: "quiet" });
   return abi ? [known, status, el("details", {}, el("summary", {}, "Another ABI"), form)] : [status, form];

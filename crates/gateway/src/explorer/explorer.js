@@ -5,6 +5,7 @@ import { addressPage, tokenPage } from "./accounts.js";
 import { blockPage } from "./blocks.js";
 import { committeePage } from "./committee.js";
 import { copyOnClick, tickAges } from "./elements.js";
+import { learnNames } from "./known.js";
 import { overviewPage } from "./overview.js";
 import { NotFound, Refused, TokenNeeded, Unreachable, ask, explained, keepToken } from "./rpc.js";
 import { isAddress, isHash, isNumber } from "./text.js";
@@ -77,7 +78,19 @@ function arrive() {
 async function open(name, argument) {
   const page = PAGES.get(name);
   if (!page) throw new NotFound("There is no such page.");
+  await names();
   return page(argument, route);
+}
+
+let learnt = null;
+
+/** Names of functions and events, learnt once; again where the validator did not answer. */
+function names() {
+  learnt ??= learnNames().catch((failure) => {
+    learnt = null;
+    throw failure;
+  });
+  return learnt;
 }
 
 /** Shows what the address bar asks for, unless it asks for something else by then. */

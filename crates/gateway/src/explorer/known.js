@@ -1,6 +1,8 @@
 // What is known of contracts: the standards' events, functions and errors, and ABIs that were given to this browser.
 
-import { Malformed, decode, decodeEvent, selectorOf, topicOf } from "./abi.js";
+import { Malformed, decode, decodeEvent, selectorOf, signatureOf, topicOf } from "./abi.js";
+import { learn } from "./hashes.js";
+import { askPlainly } from "./rpc.js";
 
 const STORED = "quorate-abi-"; // What names of ABIs in this browser's storage begin with; the address follows.
 
@@ -50,19 +52,30 @@ const STANDARDS = [
 
 const idOf = (entry) => (entry.type === "event" ? topicOf(entry) : selectorOf(entry));
 
+const named = (entries) => entries.filter(({ type }) => ["event", "function", "error"].includes(type));
+
 /** Entries by their topic or selector, whose kinds and numbers of topics tell those of one name apart. */
 function byId(entries) {
   const known = new Map();
-  for (const entry of entries) {
-    if (!["event", "function", "error"].includes(entry.type)) continue;
+  for (const entry of named(entries)) {
     const id = idOf(entry);
     known.set(id, [...(known.get(id) ?? []), entry]);
   }
   return known;
 }
 
-const standards = byId(STANDARDS);
+let standards = new Map();
 const given = new Map();
+
+/** Learns the names of what standards and the ABIs in this browser have. */
+export async function learnNames() {
+  const stored = Object.keys(localStorage).filter((name) => name.startsWith(STORED));
+  const abis = stored.map((name) => JSON.parse(localStorage.getItem(name)));
+  await learnSignatures([STANDARDS, ...abis].flat());
+  standards = byId(STANDARDS);
+}
+
+const learnSignatures = (entries) => learn(named(entries).map(signatureOf), askPlainly);
 
 /** The entry of the standards with this name; of several, the first. */
 export const standard = (name) => STANDARDS.find((entry) => entry.name === name);
@@ -74,7 +87,8 @@ export function abiOf(address) {
 }
 
 /** Keeps an ABI for an address in this browser; null forgets it. */
-export function keepAbi(address, abi) {
+export async function keepAbi(address, abi) {
+  await learnSignatures(abi ?? []);
   const name = STORED + address.toLowerCase();
   if (abi) localStorage.setItem(name, JSON.stringify(abi));
   else localStorage.removeItem(name);

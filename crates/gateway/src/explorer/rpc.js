@@ -1,5 +1,7 @@
 // Asking the validator that served the page, by JSON-RPC, and nobody else. Calls made together travel together.
 
+import { learnAddresses } from "./hashes.js";
+
 const BATCH = 50; // Calls in one request.
 const TOKEN = "quorate-token"; // Name of the validator's token in this tab's storage, if the validator asks for one.
 const PATIENCE = 10_000; // Milliseconds until an answer is no longer waited for.
@@ -19,7 +21,14 @@ export class TokenNeeded extends Refused {}
 
 const waiting = [];
 
-export function ask(method, ...params) {
+/** The answer, whose addresses can be written with their checksums by then. */
+export async function ask(method, ...params) {
+  const [answer] = await Promise.all([askPlainly(method, ...params), learnAddresses(params, askPlainly)]);
+  await learnAddresses(answer ?? null, askPlainly);
+  return answer;
+}
+
+export function askPlainly(method, ...params) {
   return new Promise((resolve, reject) => {
     if (waiting.length === 0) queueMicrotask(sendWaiting);
     waiting.push({ method, params, resolve, reject });

@@ -1,7 +1,7 @@
 // Numbers, amounts and names as text.
 
 import { grouped } from "./base.js";
-import { hashOf } from "./keccak.js";
+import { hashOf } from "./hashes.js";
 
 const ETHER = 18; // Decimals.
 
@@ -33,17 +33,11 @@ export const ether = (wei) => `${decimal(wei, ETHER)} ether`;
 export const roundedEther = (wei) => rounded(wei, ETHER);
 export const gasPrice = (wei) => (BigInt(wei) === 0n ? "0" : `${decimal(wei, 9)} gwei`);
 
-const checksums = new Map();
-
-/** An address with the letters of EIP-55. */
+/** An address with the letters of EIP-55, where its hash is known. */
 export function checksummed(address) {
-  const plain = address.toLowerCase();
-  if (!checksums.has(plain)) {
-    const hash = hashOf(plain.slice(2)).slice(2);
-    const letters = [...plain.slice(2)].map((letter, at) => (hash[at] >= "8" ? letter.toUpperCase() : letter));
-    checksums.set(plain, "0x" + letters.join(""));
-  }
-  return checksums.get(plain);
+  const digits = address.slice(2).toLowerCase();
+  const hash = hashOf(digits)?.slice(2) ?? "";
+  return `0x${[...digits].map((letter, at) => (hash[at] >= "8" ? letter.toUpperCase() : letter)).join("")}`;
 }
 
 export const sameAddress = (one, other) => one?.toLowerCase() === other?.toLowerCase();
