@@ -14,6 +14,7 @@ use alloy_rpc_types_trace::parity::{
 use quorate_ledger::evm::{FoundTransaction, IndexQuery, Query};
 use serde::Deserialize;
 use serde_json::json;
+use std::collections::HashSet;
 
 pub(super) fn register(module: &mut Module) -> Registered {
     computing(module, "ots_traceTransaction", |context, mut arguments| {
@@ -81,9 +82,10 @@ fn is_create2(create: &CreateAction) -> bool {
 /// Ether that contracts sent, contracts that they created, and that destroyed themselves: without
 /// what was taken back.
 fn operations(traces: &[TransactionTrace]) -> Vec<InternalOperation> {
-    let failed: Vec<_> = traces.iter().filter(|trace| trace.error.is_some()).collect();
+    let failed = traces.iter().filter(|trace| trace.error.is_some());
+    let failed: HashSet<&[usize]> = failed.map(|trace| &trace.trace_address[..]).collect();
     let is_taken_back = |trace: &TransactionTrace| {
-        failed.iter().any(|failed| trace.trace_address.starts_with(&failed.trace_address))
+        (0..=trace.trace_address.len()).any(|depth| failed.contains(&trace.trace_address[..depth]))
     };
     let inner = traces.iter().filter(|trace| !trace.trace_address.is_empty());
     inner.filter(|trace| !is_taken_back(trace)).filter_map(operation).collect()

@@ -206,6 +206,11 @@ document.addEventListener("keydown", (event) => {
   document.getElementById("query").focus();
 });
 
+/** Another tab was given an ABI. */
+addEventListener("storage", () => {
+  learnt = null;
+});
+
 addEventListener("popstate", arrive);
 addEventListener("hashchange", () => {
   takeEarlierLink();

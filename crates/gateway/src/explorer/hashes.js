@@ -1,7 +1,8 @@
 // Keccak-256 of texts, by which Ethereum names functions and events and writes the letters of addresses. The validator computes
 // it (web3_sha3): what is to be shown is learnt before.
 
-const HEXADECIMAL = /"0x([0-9a-f]+)"/gi;
+const HEXADECIMAL = /"0x([0-9a-f]{40,4096})"/gi; // What is longer is no list of parties.
+const LEARNT_MAX = 200; // Addresses of one answer: contracts may return any number.
 const ADDRESS = 40; // Digits.
 const SELECTOR = 8;
 const WORD = 64;
@@ -30,7 +31,7 @@ function addressesIn(digits) {
 /** Learns what the addresses in a value are written by. One that is not learnt is shown without its letters' case. */
 export function learnAddresses(value, ask) {
   const found = [...JSON.stringify(value).matchAll(HEXADECIMAL)].flatMap(([, digits]) => addressesIn(digits.toLowerCase()));
-  return learn(found, ask).catch(() => {});
+  return learn([...new Set(found)].slice(0, LEARNT_MAX), ask).catch(() => {});
 }
 
 /** The hash of a text that was learnt. */

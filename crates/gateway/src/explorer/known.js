@@ -70,9 +70,9 @@ const given = new Map();
 /** Learns the names of what standards and the ABIs in this browser have. */
 export async function learnNames() {
   const stored = Object.keys(localStorage).filter((name) => name.startsWith(STORED));
-  const abis = stored.map((name) => JSON.parse(localStorage.getItem(name)));
-  await learnSignatures([STANDARDS, ...abis].flat());
+  await learnSignatures([...STANDARDS, ...stored.flatMap((name) => storedAbi(name) ?? [])]);
   standards = byId(STANDARDS);
+  given.clear();
 }
 
 const learnSignatures = (entries) => learn(named(entries).map(signatureOf), askPlainly);
@@ -81,9 +81,16 @@ const learnSignatures = (entries) => learn(named(entries).map(signatureOf), askP
 export const standard = (name) => STANDARDS.find((entry) => entry.name === name);
 
 /** The ABI that this browser was given for an address, or null. */
-export function abiOf(address) {
-  const stored = localStorage.getItem(STORED + address.toLowerCase());
-  return stored && JSON.parse(stored);
+export const abiOf = (address) => storedAbi(STORED + address.toLowerCase());
+
+/** What is kept under a name; null where it is no list of entries, whoever wrote it. */
+function storedAbi(name) {
+  try {
+    const abi = JSON.parse(localStorage.getItem(name));
+    return Array.isArray(abi) ? abi : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Keeps an ABI for an address in this browser; null forgets it. */
@@ -119,8 +126,13 @@ function firstDecoded(candidates, decodeBy) {
 }
 
 /** An event by its contract's ABI. */
-export function eventOf(log) {
-  const fitting = entries(log.address, log.topics[0]).filter(({ type, inputs }) => type === "event" && inputs.filter((input) => input.indexed).length === log.topics.length - 1);
+export const eventOf = (log) => decodedBy(entries(log.address, log.topics[0]), log);
+
+/** An event by the standards alone, whatever its contract's ABI calls its parts. */
+export const standardEventOf = (log) => decodedBy(standards.get(log.topics[0]) ?? [], log);
+
+function decodedBy(candidates, log) {
+  const fitting = candidates.filter(({ type, inputs }) => type === "event" && inputs.filter((input) => input.indexed).length === log.topics.length - 1);
   return firstDecoded(fitting, (entry) => decodeEvent(entry, log));
 }
 

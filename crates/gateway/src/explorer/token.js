@@ -4,6 +4,7 @@ import { Malformed, decode, encodeCall } from "./abi.js";
 import { standard } from "./known.js";
 import { Refused, ask } from "./rpc.js";
 
+const GAS = "0x7a120"; // 500,000: a contract may go on for as long as it is let.
 const NAME_MAX = 40; // Characters of a name that are shown.
 const KINDS = [["ERC-721", "0x80ac58cd"], ["ERC-1155", "0xd9b67a26"]]; // By the interfaces that they say they have.
 
@@ -13,7 +14,7 @@ const tokens = new Map();
 async function told(address, name, ...values) {
   const entry = standard(name);
   try {
-    return decode(entry.outputs, await ask("eth_call", { to: address, data: encodeCall(entry, values) }, "latest"))[0];
+    return decode(entry.outputs, await ask("eth_call", { to: address, data: encodeCall(entry, values), gas: GAS }, "latest"))[0];
   } catch (failure) {
     if (failure instanceof Refused || failure instanceof Malformed) return null;
     throw failure;

@@ -2,7 +2,8 @@
 
 import { el, grouped, quiet, table } from "./base.js";
 import { brief, briefAccount, growing, link } from "./elements.js";
-import { eventOf } from "./known.js";
+import { topicOf } from "./abi.js";
+import { standard, standardEventOf } from "./known.js";
 import { ask } from "./rpc.js";
 import { checksummed, decimal, hex, rounded, sameAddress } from "./text.js";
 import { tokenOf } from "./token.js";
@@ -22,10 +23,13 @@ export function indexNote(begins) {
   return begins > 1 ? `The index goes back to block ${begins}.` : "";
 }
 
+const undecoded = () => quiet("not decoded");
+
 /** What was transferred: an amount, a token by its number, or amounts of several kinds. */
 function amountsOf({ entry, values }, token) {
   const value = (name) => values[entry.inputs.findIndex((input) => input.name === name)];
   const symbol = token?.symbol || "";
+  if (entry.name === "TransferBatch" && value("ids").length !== value("values").length) return undecoded();
   if (entry.name === "TransferBatch") return value("ids").map((id, at) => `${grouped(value("values")[at])} of no. ${id}`).join(", ");
   if (entry.name === "TransferSingle") return `${grouped(value("value"))} of no. ${value("id")}`;
   if (value("tokenId") !== undefined) return `no. ${value("tokenId")}`;
@@ -45,10 +49,13 @@ function wayCells({ from, to }, account) {
 
 export const tokenLink = (address, token) => link("token", checksummed(address), token?.symbol || token?.name || "token");
 
+/** The topics that are the parties of a transfer: of EIP-1155 there is its operator before them. */
+const partiesOf = ({ topics }) => (topics[0] === topicOf(standard("Transfer")) ? topics.slice(1, 3) : topics.slice(2, 4));
+
 async function loadTransfer(log) {
-  const [found, token] = [eventOf(log), await tokenOf(log.address)];
-  const party = (name) => found.values[found.entry.inputs.findIndex((input) => input.name === name)];
-  return { key: logKey(log), log, token, amounts: amountsOf(found, token), from: party("from"), to: party("to") };
+  const [found, token] = [standardEventOf(log), await tokenOf(log.address)];
+  const [from, to] = partiesOf(log).map((topic) => `0x${topic.slice(-40)}`);
+  return { key: logKey(log), log, token, amounts: found ? amountsOf(found, token) : undecoded(), from, to };
 }
 
 /** Transfers of an account or of a token, `{ account }` or `{ token }`. */
@@ -65,8 +72,9 @@ export async function transfersPart(of) {
   let before = null;
   return growing(table(columns, cells, "No transfer of a token is known."), async () => {
     const { logs, next } = await ask("quorate_getTokenTransfers", { ...of, before, limit: hex(ROWS) });
+    const items = await Promise.all(logs.map(loadTransfer));
     before = next;
-    return { items: await Promise.all(logs.map(loadTransfer)), note: indexNote(begins), more: next !== null };
+    return { items, note: indexNote(begins), more: next !== null };
   });
 }
 
@@ -75,7 +83,7 @@ export async function holdersPart(token) {
   const isOfKinds = token.kind === "ERC-1155";
   const columns = ["Account", ...(isOfKinds ? [["No.", "number"]] : []), ["Balance", "number"], ...(isOfKinds ? [] : [["Share", "number"]])];
   const share = (balance) => (token.supply ? `${(Number((balance * 10_000n) / token.supply) / 100).toFixed(2)} %` : "");
-  const cells = ({ account, id, balance }) => [briefAccount(account), ...(isOfKinds ? [String(BigInt(id))] : []), decimal(balance, token.decimals), ...(isOfKinds ? [] : [share(balance)])];
+  const cells = ({ account, id, balance }) => [briefAccount(account), ...(isOfKinds ? [id === undefined || id === null ? "" : String(BigInt(id))] : []), decimal(balance, token.decimals), ...(isOfKinds ? [] : [share(balance)])];
   const begins = await indexBegins();
   if (begins === null) return el("p", { class: "quiet" }, indexNote(begins));
   let after = null;

@@ -111,12 +111,6 @@ pub struct StoredTransaction {
 }
 
 impl StoredTransaction {
-    /// Bytes of it and of what it logged, roughly.
-    pub(super) fn bytes(&self) -> usize {
-        let logs = self.logs.iter().map(|log| 32 * log.topics.len() + log.data.len());
-        self.raw.len() + logs.sum::<usize>()
-    }
-
     /// The receipt as its block's root covers it (EIP-2718).
     #[must_use]
     pub fn encoded_receipt(&self) -> Bytes {

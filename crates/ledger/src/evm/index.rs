@@ -39,6 +39,9 @@ pub const PAGE_MAX: u32 = 1_000;
 /// Most holders of a token that are asked for at once: the token is called for each.
 pub const HOLDERS_MAX: u32 = 100;
 
+/// Most holders that a transaction is noted for: a number of a kind costs it little gas.
+const HOLDERS_EACH_MAX: usize = 1_024;
+
 /// Gas with which a token says a holder's balance.
 const BALANCE_GAS: u64 = 500_000;
 
@@ -101,7 +104,7 @@ pub struct LogLocation {
     pub log: u32,
 }
 
-/// Transactions of an account, of whole blocks.
+/// Transactions of an account, of whole blocks, without what they logged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct TransactionPage {
     /// Transactions in the order that was asked for.
@@ -152,6 +155,7 @@ pub(super) fn add_block(entries: &mut IndexEntries, height: u64, executed: &Exec
 }
 
 fn add_transfers(entries: &mut IndexEntries, at: TransactionLocation, of: &StoredTransaction) {
+    let mut holders_left = HOLDERS_EACH_MAX;
     for (log, stored) in (0..).zip(&of.logs) {
         let Some(Transfer { from, to, ids }) = token::transfer(stored) else { continue };
         let at = LogLocation { transaction: at, log };
@@ -159,10 +163,11 @@ fn add_transfers(entries: &mut IndexEntries, at: TransactionLocation, of: &Store
         // The zero address stands for nobody: tokens come from there, and go there.
         for account in [from, to].into_iter().filter(|account| !account.is_zero()) {
             entries.insert(log_key(TRANSFERS, account, at), Vec::new());
-            for id in &ids {
+            for id in ids.iter().take(holders_left) {
                 let key = HolderKey { account, id: *id };
                 entries.insert(holder_key(stored.address, &key), Vec::new());
             }
+            holders_left = holders_left.saturating_sub(ids.len());
         }
     }
 }
@@ -208,8 +213,9 @@ pub(super) struct Reading<'a> {
 
 impl Reading<'_> {
     /// The first block that the index knows.
-    pub(super) fn begins(&self) -> Option<u64> {
-        self.index.known_after().map(|height| height.0 + 1)
+    pub(super) fn begins(&self) -> Result<Option<u64>, StateError> {
+        let (oldest, _) = self.heights()?;
+        Ok(self.index.known_after().map(|height| (height.0 + 1).max(oldest)))
     }
 
     /// First and last block whose transactions are kept: the index may know of others.
@@ -271,8 +277,10 @@ impl Reading<'_> {
                 has_more = true;
                 break;
             }
-            let found = find_at(self.state, *at)?;
-            bytes += found.transaction.bytes();
+            let mut found = find_at(self.state, *at)?;
+            // A transaction may log thousands of times its own bytes.
+            found.transaction.logs = Vec::new();
+            bytes += found.transaction.raw.len();
             transactions.push(found);
         }
         Ok(TransactionPage { transactions, has_more })
@@ -321,9 +329,9 @@ impl Reading<'_> {
             places.extend(key.last_chunk().map(log_location));
             ControlFlow::Continue(())
         })?;
-        let mut found = FoundLogs::default();
+        let (mut found, mut last) = (FoundLogs::default(), None);
         for (count, at) in places.iter().enumerate() {
-            if !found.push(self.log(*at)?) {
+            if !found.push(self.log(*at, &mut last)?) {
                 let next = count.checked_sub(1).map(|last| places[last]);
                 return Ok(TransferPage { logs: found.logs, next });
             }
@@ -332,12 +340,18 @@ impl Reading<'_> {
         Ok(TransferPage { logs: found.logs, next })
     }
 
-    fn log(&self, at: LogLocation) -> Result<FoundLog, StateError> {
-        let FoundTransaction { location, block, mut transaction } =
-            find_at(self.state, at.transaction)?;
-        if at.log as usize >= transaction.logs.len() {
-            return Err(damaged());
-        }
+    /// A log, of the transaction that was found last or of another, which is read.
+    fn log(
+        &self,
+        at: LogLocation,
+        last: &mut Option<FoundTransaction>,
+    ) -> Result<FoundLog, StateError> {
+        let found = match last.take().filter(|found| found.location == at.transaction) {
+            Some(found) => found,
+            None => find_at(self.state, at.transaction)?,
+        };
+        let FoundTransaction { location, block, transaction } = last.insert(found);
+        let log = transaction.logs.get(at.log as usize).ok_or_else(damaged)?.clone();
         Ok(FoundLog {
             height: location.height,
             block: block.hash,
@@ -345,7 +359,7 @@ impl Reading<'_> {
             transaction: transaction.hash,
             transaction_index: location.index,
             index: transaction.logs_before + at.log,
-            log: transaction.logs.swap_remove(at.log as usize),
+            log,
         })
     }
 

@@ -314,7 +314,7 @@ impl EvmReader {
         };
         let reading = index::Reading { genesis, codes, state, index };
         match query {
-            IndexQuery::Begins => answer(&reading.begins()),
+            IndexQuery::Begins => answer(&reading.begins()?),
             IndexQuery::Transactions { account, beyond, order, most } => {
                 answer(&reading.transactions(account, beyond, order, most)?)
             }

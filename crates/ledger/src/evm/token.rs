@@ -16,6 +16,9 @@ const BATCH: B256 = b256!("4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8
 const BALANCE: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
 const BALANCE_OF_KIND: [u8; 4] = [0x00, 0xfd, 0xd5, 0x8e];
 
+/// Most kinds of one transfer that are told: those beyond are passed over.
+const IDS_MAX: usize = 256;
+
 /// A transfer of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transfer {
@@ -50,7 +53,8 @@ fn batch_ids(data: &[u8]) -> Option<Vec<Option<U256>>> {
     if count > data.len() / 32 {
         return None;
     }
-    (1..=count).map(|index| word(data, at + 32 * index).map(Some)).collect()
+    let noted = 1..=count.min(IDS_MAX);
+    noted.map(|index| word(data, at + 32 * index).map(Some)).collect()
 }
 
 /// Data of the call that asks a token for a balance.
@@ -84,6 +88,16 @@ mod tests {
         }
         assert_eq!(BALANCE, keccak256("balanceOf(address)")[..4]);
         assert_eq!(BALANCE_OF_KIND, keccak256("balanceOf(address,uint256)")[..4]);
+    }
+
+    #[test]
+    fn of_one_transfer_so_many_kinds_are_told() {
+        let word = Address::repeat_byte(1).into_word();
+        let count = IDS_MAX as u64 + 9;
+        let numbers: Vec<U256> =
+            [64, 0, count].into_iter().chain(0..count).map(U256::from).collect();
+        let told = transfer(&log(&[BATCH, word, word, word], &numbers)).expect("a transfer");
+        assert_eq!(told.ids.len(), IDS_MAX);
     }
 
     #[test]

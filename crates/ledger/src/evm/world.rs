@@ -338,6 +338,7 @@ impl DatabaseCommit for World<'_> {
     /// Takes the changes of a transaction. Only what it created can have destroyed itself
     /// (EIP-6780), so that no stored slots are ever to be removed with an account.
     fn commit(&mut self, changes: AddressMap<state::Account>) {
+        self.touched = Touched::default();
         for (address, account) in changes {
             if account.is_touched() {
                 self.touched.accounts.push(address);

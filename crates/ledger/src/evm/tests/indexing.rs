@@ -254,3 +254,76 @@ fn without_an_archive_there_is_no_index() {
     let refused = ledger.ask::<Option<FoundTransaction>>(&query).expect_err("no index");
     assert_eq!(refused, "this validator keeps no index: it has no archive");
 }
+
+/// Logs a transfer of kinds 0 to 249 of itself from nobody, five times.
+fn batches() -> Vec<u8> {
+    let batch = keccak256("TransferBatch(address,address,address,uint256[],uint256[])");
+    // Words 0 to 2 of memory: where the arrays are, and how many are in the first.
+    let mut code = vec![0x60, 64, 0x5f, 0x52, 0x60, 64, 0x60, 32, 0x52, 0x60, 250, 0x60, 64, 0x52];
+    for kind in 0..250_u16 {
+        let at = 96 + 32 * kind;
+        code.extend([0x60, kind as u8, 0x61]);
+        code.extend(at.to_be_bytes());
+        code.push(0x52);
+    }
+    for to in 1..=5 {
+        // Each to another account, so that each kind has a holder of its own.
+        code.extend([0x60, to, 0x5f, 0x5f, 0x7f]);
+        code.extend(batch);
+        code.extend([0x61, 0x1f, 0xa0, 0x5f, 0xa4]);
+    }
+    code
+}
+
+/// What costs its author little costs whoever keeps an index no more than this.
+#[test]
+fn a_transaction_is_noted_for_so_many_holders() {
+    let at = Address::repeat_byte(0xc0);
+    let mut genesis = genesis();
+    let code = alloy_genesis::GenesisAccount::default().with_code(Some(batches().into()));
+    genesis.accounts.insert(at, code);
+    let mut ledger = Ledger::new(genesis);
+    let call = TxEip1559 { gas_limit: 1_000_000, ..payment(0, at, U256::ZERO) };
+    let outcomes = ledger.execute(&[signer(RICH).sign(call)]);
+    assert!(applied(&outcomes[0]).success, "{:?}", outcomes[0]);
+    let of = TransfersOf::Token(at);
+    assert_eq!(transfers(&mut ledger, of, PAGE_MAX).len(), 5, "the transfers are all there");
+    let (mut after, mut seen) = (None, 0);
+    loop {
+        let query = IndexQuery::Holders { token: at, after, most: HOLDERS_MAX };
+        let page: HolderPage = ledger.ask(&Query::Index(query)).expect("an index");
+        seen += 1;
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, 1_024_u32.div_ceil(HOLDERS_MAX), "of the 1,250 there are");
+}
+
+/// A page has no logs, of which a transaction may have many more bytes than it has itself.
+#[test]
+fn pages_of_transactions_have_no_logs() {
+    let mut ledger = busy(Shape::Transfers);
+    let found = transactions(&mut ledger, mix::TOKEN, 7);
+    assert!(!found.is_empty());
+    assert!(found.iter().all(|found| found.transaction.logs.is_empty()));
+}
+
+/// Blocks whose transactions are gone are not among those that the index says it knows.
+#[test]
+fn the_index_begins_where_transactions_do() {
+    let mut mix = Mix::new(CHAIN, Shape::Transfers, 5, 9);
+    let genesis = Genesis { history_blocks: 256, ..mix.genesis() };
+    let mut ledger = Ledger::new(genesis);
+    for _ in 0..300 {
+        ledger.execute(&[mix.next_transaction()]);
+    }
+    let begins: Option<u64> = ledger.ask(&Query::Index(IndexQuery::Begins)).expect("an index");
+    let head: Head = ledger.ask(&Query::Head).expect("a head");
+    assert!(head.oldest > 1);
+    assert_eq!(begins, Some(head.oldest));
+    let found = transactions(&mut ledger, mix::TOKEN, PAGE_MAX);
+    let first = found.last().expect("some").location.height;
+    assert_eq!(first, head.oldest);
+}
