@@ -14,7 +14,7 @@ use alloy_rpc_types_trace::parity::{
 use quorate_ledger::evm::{FoundTransaction, IndexQuery, Query};
 use serde::Deserialize;
 use serde_json::json;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 pub(super) fn register(module: &mut Module) -> Registered {
     computing(module, "ots_traceTransaction", |context, mut arguments| {
@@ -83,7 +83,7 @@ fn is_create2(create: &CreateAction) -> bool {
 /// what was taken back.
 fn operations(traces: &[TransactionTrace]) -> Vec<InternalOperation> {
     let failed = traces.iter().filter(|trace| trace.error.is_some());
-    let failed: HashSet<&[usize]> = failed.map(|trace| &trace.trace_address[..]).collect();
+    let failed: BTreeSet<&[usize]> = failed.map(|trace| &trace.trace_address[..]).collect();
     let is_taken_back = |trace: &TransactionTrace| {
         (0..=trace.trace_address.len()).any(|depth| failed.contains(&trace.trace_address[..depth]))
     };
