@@ -17,6 +17,10 @@ use quorate_types::Height;
 /// Most accounts, and slots of all of them, that a call takes for other than they are.
 const OVERRIDDEN_MAX: usize = 10_000;
 
+/// Most delegations of a call, each of which has whose it is recovered (EIP-7702): the gas of a
+/// transaction pays for so many.
+const AUTHORIZATIONS_MAX: usize = 1_200;
+
 pub(super) fn register(module: &mut Module) -> Registered {
     computing(module, "eth_call", |context, arguments| {
         let (at, run) = dry_run(context, arguments)?;
@@ -65,6 +69,11 @@ fn dry_run(
 pub(super) fn call(request: TransactionRequest) -> Result<Call, Failure> {
     let data = request.input.try_into_unique_input().map_err(invalid)?.unwrap_or_default();
     let access_list = request.access_list.unwrap_or_default().0.into_iter();
+    let authorizations = request.authorization_list.unwrap_or_default();
+    if authorizations.len() > AUTHORIZATIONS_MAX {
+        let text = format!("a call brings at most {AUTHORIZATIONS_MAX} authorizations");
+        return Err(invalid(text));
+    }
     Ok(Call {
         from: request.from.unwrap_or_default(),
         to: request.to.and_then(|to| to.to().copied()),
@@ -74,7 +83,7 @@ pub(super) fn call(request: TransactionRequest) -> Result<Call, Failure> {
         value: request.value.unwrap_or_default(),
         data,
         access_list: access_list.map(|item| (item.address, item.storage_keys)).collect(),
-        authorizations: request.authorization_list.unwrap_or_default(),
+        authorizations,
     })
 }
 

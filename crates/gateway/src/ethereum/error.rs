@@ -30,26 +30,26 @@ const UNAUTHORISED: i32 = 4_100;
 /// The machine reverted; the data say why.
 const REVERTED: i32 = 3;
 
-pub(super) fn invalid(reason: impl ToString) -> Failure {
-    Failure::owned::<()>(INVALID_PARAMS_CODE, reason.to_string(), None)
-}
-
-pub(super) fn server(reason: impl ToString) -> Failure {
-    Failure::owned::<()>(SERVER_ERROR, reason.to_string(), None)
-}
-
 /// An error with a code of its own.
 pub(super) fn of_code(code: i32, reason: impl ToString) -> Failure {
     Failure::owned::<()>(code, reason.to_string(), None)
 }
 
+pub(super) fn invalid(reason: impl ToString) -> Failure {
+    of_code(INVALID_PARAMS_CODE, reason)
+}
+
+pub(super) fn server(reason: impl ToString) -> Failure {
+    of_code(SERVER_ERROR, reason)
+}
+
 pub(super) fn not_found(reason: impl ToString) -> Failure {
-    Failure::owned::<()>(NOT_FOUND, reason.to_string(), None)
+    of_code(NOT_FOUND, reason)
 }
 
 pub(super) fn between_runs() -> Failure {
     let text = "the validator goes on to its network's next epoch: try again in a moment";
-    Failure::owned::<()>(UNAVAILABLE, text, None)
+    of_code(UNAVAILABLE, text)
 }
 
 /// Returns `true` for [`between_runs`].
@@ -59,20 +59,18 @@ pub(super) fn passes(failure: &Failure) -> bool {
 
 pub(super) fn too_many(sender: &str) -> Failure {
     let text = format!("{sender} sends more calls than it may: try again in a second");
-    Failure::owned::<()>(TOO_MANY, text, None)
+    of_code(TOO_MANY, text)
 }
 
 pub(super) fn refused(refused: Refused) -> Failure {
     match refused {
         Refused::TooMany(_) => too_many("this token"),
-        Refused::NoToken | Refused::ReadOnly => {
-            Failure::owned::<()>(UNAUTHORISED, refused.to_string(), None)
-        }
+        Refused::NoToken | Refused::ReadOnly => of_code(UNAUTHORISED, refused),
     }
 }
 
 pub(super) fn internal(reason: impl ToString) -> Failure {
-    Failure::owned::<()>(INTERNAL_ERROR_CODE, reason.to_string(), None)
+    of_code(INTERNAL_ERROR_CODE, reason)
 }
 
 pub(super) fn reading(error: ReadingError) -> Failure {

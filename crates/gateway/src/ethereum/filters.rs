@@ -71,15 +71,17 @@ impl Filters {
         self.0.lock().remove(&id).is_some()
     }
 
-    /// Blocks or logs since the last call with this id: of logs as many as an answer holds, and the
-    /// next call has the others.
+    /// Blocks, logs or transactions since the last call with this id: of logs as many as an answer
+    /// holds, and the next call has the others.
     pub(super) fn changes(&self, chain: &Chain, id: U128) -> Result<Value, Failure> {
         let newest = chain.newest();
         let Polled { what, next, .. } = self.take(id, newest)?;
-        if let What::Pending(from) = what {
-            return self.arrivals(chain, id, from);
-        }
-        match Self::between(chain, what, (next, newest)) {
+        let changes = match what {
+            What::Pending(from) => return self.arrivals(chain, id, from),
+            What::Blocks => hashes(chain, next.0, newest).map(|hashes| (hashes, None)),
+            What::Logs(options) => logs(chain, &options, (next, newest)),
+        };
+        match changes {
             Ok((changes, None)) => Ok(changes),
             Ok((changes, Some(rest))) => {
                 self.put_back(id, rest);
@@ -101,32 +103,6 @@ impl Filters {
             _ => return json(&[B256::ZERO; 0]),
         }
         json(&hashes)
-    }
-
-    /// Blocks or logs from a place on, up to a height; and where the rest begins, if there is one.
-    fn between(
-        chain: &Chain,
-        what: What,
-        ((height, index), newest): ((u64, u32), u64),
-    ) -> Result<(Value, Option<(u64, u32)>), Failure> {
-        match what {
-            What::Pending(_) => Err(unknown()),
-            What::Blocks => Ok((hashes(chain, height, newest)?, None)),
-            What::Logs(options) => match chain.filter(&options)? {
-                Some(mut filter) => {
-                    // "latest" as the beginning means the block after the one that was then.
-                    let from = if begins(&options) { filter.heights.0 } else { 0 };
-                    filter.heights = (from.max(height), filter.heights.1.min(newest));
-                    if filter.heights.0 > filter.heights.1 {
-                        return Ok((Value::Array(Vec::new()), None));
-                    }
-                    let index = if filter.heights.0 == height { index } else { 0 };
-                    let page = chain.log_page(filter, index)?;
-                    Ok((json(&convert::logs(&page.logs))?, page.next))
-                }
-                None => Err(unknown()),
-            },
-        }
     }
 
     /// Logs of all blocks that a filter lets pass.
@@ -152,6 +128,24 @@ impl Filters {
         filter.polled = Instant::now();
         Ok(before)
     }
+}
+
+/// Logs from a place on, up to a height; and where the rest begins, if there is one.
+fn logs(
+    chain: &Chain,
+    options: &Filter,
+    ((height, index), newest): ((u64, u32), u64),
+) -> Result<(Value, Option<(u64, u32)>), Failure> {
+    let mut filter = chain.filter(options)?.ok_or_else(unknown)?;
+    // "latest" as the beginning means the block after the one that was then.
+    let from = if begins(options) { filter.heights.0 } else { 0 };
+    filter.heights = (from.max(height), filter.heights.1.min(newest));
+    if filter.heights.0 > filter.heights.1 {
+        return Ok((Value::Array(Vec::new()), None));
+    }
+    let index = if filter.heights.0 == height { index } else { 0 };
+    let page = chain.log_page(filter, index)?;
+    Ok((json(&convert::logs(&page.logs))?, page.next))
 }
 
 /// Tells whether a filter names the block that it begins with.

@@ -16,13 +16,14 @@ use super::error::{Failure, internal, no_transaction, passes, server};
 use crate::{CallError, Completed, Connection};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::map::B256HashMap;
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256};
 use arrivals::Arrivals;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_ledger::evm::{Account, Genesis, PendingTransaction, Query, Recovered, UnderWayQuery};
 use quorate_node::unix_ms;
 use quorate_types::{Outcome, Receipt};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -165,8 +166,7 @@ impl Pool {
             return Err(server(text));
         }
         transaction.check_terms(&self.genesis, unix_ms()).map_err(server)?;
-        let fee = U256::from(tx.max_fee_per_gas()) * U256::from(tx.gas_limit());
-        if fee.saturating_add(tx.value()) > account.balance {
+        if transaction.cost() > account.balance {
             return Err(server("insufficient funds for gas * price + value"));
         }
         Ok(())
@@ -273,7 +273,12 @@ impl Pool {
         }
         let seen: Option<PendingTransaction> =
             self.chain.under_way(UnderWayQuery::Transaction(hash))?;
-        Ok(seen.map(PendingTransaction::recovered).transpose().map_err(internal)?.map(Arc::new))
+        Ok(seen
+            .as_ref()
+            .map(PendingTransaction::recovered)
+            .transpose()
+            .map_err(internal)?
+            .map(Arc::new))
     }
 
     /// Transactions that are under way, here or elsewhere, and those that wait here for others
@@ -284,15 +289,16 @@ impl Pool {
     ) -> Result<(Vec<Pooled>, Vec<Pooled>), Failure> {
         let (pending, queued) = self.content.lock().split(sender);
         let mut pending: BTreeMap<_, _> = pending.into_iter().collect();
-        for seen in self.seen(sender)? {
-            let (place, bytes) = ((seen.sender, seen.nonce), seen.raw.len());
-            if pending.contains_key(&place)
-                || seen.nonce < self.chain.account(None, seen.sender)?.nonce
-            {
-                continue;
+        for of_one in self.seen(sender)?.chunk_by(|one, next| one.sender == next.sender) {
+            let next = self.chain.account(None, of_one[0].sender)?.nonce;
+            // Of those before it views show already what they came to.
+            for seen in of_one.iter().filter(|seen| seen.nonce >= next) {
+                let Entry::Vacant(place) = pending.entry((seen.sender, seen.nonce)) else {
+                    continue;
+                };
+                let transaction = Arc::new(seen.recovered().map_err(internal)?);
+                place.insert(Pooled { transaction, bytes: seen.raw.len() });
             }
-            let transaction = Arc::new(seen.recovered().map_err(internal)?);
-            pending.insert(place, Pooled { transaction, bytes });
         }
         let queued = queued.into_iter().filter(|(place, _)| !pending.contains_key(place));
         let queued = queued.map(|(_, pooled)| pooled).collect();

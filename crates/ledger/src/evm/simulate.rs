@@ -287,7 +287,27 @@ impl Chain<'_> {
         let raw = unsigned(simulated, (nonce, gas), self.genesis.chain_id);
         let hash = keccak256(&raw);
         let transaction = Recovered::known(&raw, call.from, hash)?;
+        let (result, transfers) = self.run(&transaction, configuration, block)?;
+        let (gas_used, (called, refunded)) = (result.tx_gas_used(), called(result.clone()));
+        executed.include(raw, &transaction, result, block.basefee);
+        let logged = || executed.included.last().map_or_else(Vec::new, |last| last.logs.clone());
+        let logs = transfers.unwrap_or_else(logged);
+        let called = CallResult { called, logs, gas_used, max_used_gas: gas_used + refunded };
+        self.gas_left = self.gas_left.saturating_sub(gas_used);
+        self.take_bytes(&called)?;
+        Ok(called)
+    }
+
+    /// Runs a call on what those before it left, with its logs and transfers where they are asked
+    /// for.
+    fn run(
+        &mut self,
+        transaction: &Recovered,
+        configuration: CfgEnv,
+        block: &BlockEnv,
+    ) -> Result<(ExecutionResult, Option<Vec<StoredLog>>), Stop> {
         let tx = transaction.env();
+        let (gas, from) = (tx.gas_limit, tx.caller);
         let context = Context::mainnet()
             .with_db(&mut self.world)
             .with_cfg(configuration)
@@ -297,43 +317,20 @@ impl Chain<'_> {
             let result = evm.inspect_tx_commit(tx);
             (result, Some(evm.inspector.into_logs()))
         } else {
-            let mut evm = context.build_mainnet();
-            (evm.transact_commit(tx), None)
+            (context.build_mainnet().transact_commit(tx), None)
         };
-        let result = match result {
-            Ok(result) => result,
-            Err(EVMError::Database(ReadError(error))) => return Err(error.into()),
+        match result {
+            Ok(result) => Ok((result, transfers)),
+            Err(EVMError::Database(ReadError(error))) => Err(error.into()),
             Err(error) => {
-                let message = execution::said(&error, gas, call.from);
-                let failure = match &error {
+                let message = execution::said(&error, gas, from);
+                Err(match &error {
                     EVMError::Transaction(invalid) => SimulationFailure::of(invalid, message),
-                    _ => SimulationFailure::new(-32_000, message),
-                };
-                return Err(failure.into());
+                    _ => SimulationFailure::new(-32_603, message),
+                }
+                .into())
             }
-        };
-        let mut included = self.include(executed, (raw, &transaction), result, block.basefee);
-        if let Some(logs) = transfers {
-            included.logs = logs;
         }
-        self.take_bytes(&included)?;
-        Ok(included)
-    }
-
-    /// Takes a call into its block.
-    fn include(
-        &mut self,
-        executed: &mut ExecutedBlock,
-        (raw, transaction): (Bytes, &Recovered),
-        result: ExecutionResult,
-        base_fee: u64,
-    ) -> CallResult {
-        let gas_used = result.tx_gas_used();
-        let (called, refunded) = called(result.clone());
-        executed.include(raw, transaction, result, base_fee);
-        let logs = executed.included.last().map_or_else(Vec::new, |last| last.logs.clone());
-        self.gas_left = self.gas_left.saturating_sub(gas_used);
-        CallResult { called, logs, gas_used, max_used_gas: gas_used + refunded }
     }
 
     /// Takes what a call returns and logs off what all may.

@@ -149,7 +149,8 @@ impl Recovered {
     }
 
     /// Most wei that it takes of its sender.
-    pub(super) fn cost(&self) -> U256 {
+    #[must_use]
+    pub fn cost(&self) -> U256 {
         let tx = &self.envelope;
         let fee = U256::from(tx.max_fee_per_gas()) * U256::from(tx.gas_limit());
         fee.saturating_add(tx.value())

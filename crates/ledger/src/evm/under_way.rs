@@ -64,7 +64,7 @@ impl PendingTransaction {
     ///
     /// # Errors
     /// When the bytes are none.
-    pub fn recovered(self) -> Result<Recovered, StateError> {
+    pub fn recovered(&self) -> Result<Recovered, StateError> {
         Recovered::known(&self.raw, self.sender, self.hash)
     }
 }
