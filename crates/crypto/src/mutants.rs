@@ -326,6 +326,8 @@ pub enum Mutant {
     HistoryRemains,
     /// Histories: entries of the index are written after the word for how far they go.
     IndexApart,
+    /// Storage: a checkpoint is durable before what it was to wait for is done.
+    CheckpointAhead,
     /// Storage, state: a batch is committed before all of its files are synced.
     CommitBeforeFiles,
     /// Storage, state: frames count whose batch was never committed.

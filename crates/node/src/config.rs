@@ -30,7 +30,7 @@ mod template;
 
 pub(crate) use agreed::{HostCheck, UPGRADE};
 pub use agreed::{check_next_host, genesis_digest, read_committee_file};
-pub use archive::Archive;
+pub use archive::{Archive, UnknownArchive};
 pub(crate) use doors::{access_of, is_reachable};
 
 /// Configuration of one validator, and what its committee file says of settings.

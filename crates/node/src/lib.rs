@@ -65,7 +65,7 @@ pub use client::{Client, Completion, NotTaken};
 pub use client_policy::ClientPolicy;
 pub use clients::{ClientDoor, ClientsFile, ListedClient};
 pub use clock::unix_ms;
-pub use config::{Archive, ConfigError, LogFormat, LogLevel, NodeConfig};
+pub use config::{Archive, ConfigError, LogFormat, LogLevel, NodeConfig, UnknownArchive};
 pub use epochs::Epochs;
 pub use error::{NodeError, PassphraseFileError};
 pub use held::hold;

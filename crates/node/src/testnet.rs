@@ -8,7 +8,7 @@ pub use existing::{ExistingKeys, ExistingKeysError};
 pub use places::{HostNames, Layout};
 
 use crate::config::genesis_digest;
-use crate::{ClientPolicy, ClientsFile, LearnerAddress, ListedClient, NodeConfig};
+use crate::{Archive, ClientPolicy, ClientsFile, LearnerAddress, ListedClient, NodeConfig};
 use places::GENESIS;
 use quorate_crypto::{
     Dealing, KeyError, KeyFile, KeyFileError, Passphrase, SchemeKind, SealCost, VotingSecret,
@@ -65,6 +65,8 @@ pub struct TestnetPlan {
     pub durability: Durability,
     /// Bytes of log that each keeps for members that fell behind; `None` for the usual.
     pub retention_bytes: Option<u64>,
+    /// Past states that each keeps.
+    pub archive: Archive,
     /// Name of the replicated service.
     pub service: String,
     /// The genesis file's text, where the service has one.
@@ -100,6 +102,7 @@ impl Default for TestnetPlan {
             base_port: 7_000,
             durability: Durability::Fsync,
             retention_bytes: None,
+            archive: Archive::default(),
             service: "ordered-log".into(),
             genesis: None,
             execution_version: AgreedSettings::default().execution_version,
@@ -465,6 +468,7 @@ impl TestnetPlan {
             listen: self.names.as_ref().map(|_| format!("0.0.0.0:{}", self.base_port)),
             http: self.http_address(self.members + index),
             retention_bytes: self.retention_bytes.unwrap_or(default.retention_bytes),
+            archive: self.archive,
             durability: self.durability,
             comparison: !self.settings.comparison.departures().is_empty(),
             service: self.service.clone(),

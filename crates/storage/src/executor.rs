@@ -73,7 +73,7 @@ const SERVICE: u8 = b's';
 const DECIDED: u8 = b'd';
 /// Heights whose decided records are kept: twice as many as may be undurable.
 const DECIDED_KEPT: u64 = 512;
-/// Bytes of changes that the store may hold in memory before a checkpoint is due; as many again may
+/// Bytes of changes that the store and a history may hold in memory before a checkpoint is due; as many again may
 /// come while that is written.
 const PENDING_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
@@ -249,10 +249,11 @@ impl Executor {
     /// Begins to make durable what was executed so far; waits for the checkpoint before.
     fn begin_checkpoint(&mut self) -> Result<(), StorageError> {
         self.await_checkpoint()?;
-        if let Some(Writing(history)) = &self.history {
-            history.make_durable();
-        }
-        let begun = self.store.checkpoint().map_err(StorageError::from);
+        let begun = match self.history() {
+            Some(history) => self.store.checkpoint_after(Box::new(move || history.make_durable())),
+            None => self.store.checkpoint(),
+        };
+        let begun = begun.map_err(StorageError::from);
         let checkpoint = self.settle(begun)?;
         self.checkpoint = Some((self.height(), checkpoint));
         (self.heights_pending, self.bytes_pending) = (0, 0);
@@ -412,9 +413,11 @@ impl Executor {
     }
 
     fn is_checkpoint_due(&self) -> bool {
+        let history = self.history.as_ref();
+        let of_history = history.map_or(0, |Writing(history)| history.pending_bytes());
         self.heights_pending >= self.config.durable_every
             || self.bytes_pending >= self.config.durable_bytes
-            || self.store.pending_bytes() >= PENDING_BYTES_MAX
+            || self.store.pending_bytes() + of_history >= PENDING_BYTES_MAX
     }
 
     fn execute_block(&mut self, block: &Block) -> Result<(ExecutedRecord, Executed), StorageError> {

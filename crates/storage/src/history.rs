@@ -29,9 +29,9 @@ use quorate_types::service::{
     Index, IndexEntries, KeyRange, ScanOrder, State, StateError, Visitor,
 };
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
-use std::ops::Bound;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 /// What a history keeps at most.
@@ -61,12 +61,15 @@ pub trait StateHistory: Index + Send + Sync + Debug {
     /// The state is that of this height: what is kept goes on from there, or begins there.
     fn begin(&self, height: Height);
 
-    /// Keeps what the next height changed, and what it added to the index. One that is known
-    /// already, as after a crash, is left as it is.
+    /// Keeps what the next height changed, and what it added to the index; in memory, at no cost to
+    /// whoever executes. One that is known already, as after a crash, is left as it is.
     fn record(&self, height: Height, before: Before, index: IndexEntries);
 
-    /// Makes what was recorded durable. The state is made durable after it: so what a crash leaves
-    /// of a history lacks no height of the state.
+    /// Bytes of memory that what was recorded takes until it is durable, about.
+    fn pending_bytes(&self) -> u64;
+
+    /// Makes what was recorded durable; on any thread, one at a time. The state is made durable
+    /// after it: so what a crash leaves of a history lacks no height of the state.
     fn make_durable(&self);
 
     /// What this key was before it first changed after `height`; `None` where it did not change.
@@ -120,85 +123,112 @@ impl Drop for Writing {
     }
 }
 
-/// What was recorded and is not durable yet: by key and height, and the index's.
-#[derive(Debug, Default)]
-struct Pending(BTreeMap<Vec<u8>, Kept>);
+/// What a height changed, and what it added to the index.
+#[derive(Debug)]
+struct Recorded {
+    height: Height,
+    before: Before,
+    index: IndexEntries,
+}
+
+impl Recorded {
+    /// Bytes of memory that it takes, about.
+    fn bytes(&self) -> u64 {
+        let value = |value: &Kept| value.as_ref().map_or(0, Vec::len);
+        let before = self.before.iter().map(|(key, kept)| key.len() + value(kept));
+        let index = self.index.iter().map(|(key, value)| key.len() + value.len());
+        before.chain(index).map(|bytes| bytes as u64 + RECORDED_BYTES).sum()
+    }
+}
+
+/// Bytes of memory that an entry takes beside its key and value.
+const RECORDED_BYTES: u64 = 64;
+
+/// Heights that were recorded and are not durable yet, in their order. Nobody changes one, so that
+/// whoever reads or writes them holds up nobody who adds one. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    heights: VecDeque<Arc<Recorded>>,
+    bytes: u64,
+}
 
 impl Pending {
-    fn add(&mut self, height: Height, before: Before, index: IndexEntries) {
-        let entries = before.into_iter().map(|(key, value)| (entry_key(&key, height), value));
-        self.0.extend(entries);
-        self.0.extend(index.into_iter().map(|(key, value)| (index_key(&key), Some(value))));
+    fn add(&mut self, recorded: Recorded) {
+        self.bytes += recorded.bytes();
+        self.heights.push_back(Arc::new(recorded));
     }
 
-    /// Entries of the index with keys between these, in an order.
-    fn indexed(&self, (from, to): &IndexBounds, order: ScanOrder) -> IndexScan<'_> {
-        let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
-        let entries = self.0.range::<[u8], _>(bounds);
-        let entry = |(key, value): (&Vec<u8>, &Kept)| {
-            let value = value.clone().unwrap_or_default();
-            Ok((key[INDEX.len()..].to_vec(), value))
+    /// Lets go of the oldest: they are durable.
+    fn forget(&mut self, count: usize) {
+        let gone = self.heights.drain(..count);
+        self.bytes -= gone.map(|recorded| recorded.bytes()).sum::<u64>();
+    }
+
+    /// Entries of the index with keys in this range, of each height that has some.
+    fn indexed<'a>(
+        &'a self,
+        keys: KeyRange<'a>,
+        order: ScanOrder,
+    ) -> impl Iterator<Item = IndexScan<'a>> {
+        let bounds = keys.bounds();
+        let of = move |recorded: &'a Arc<Recorded>| {
+            let mut entries = recorded.index.range::<[u8], _>(bounds?).peekable();
+            entries.peek()?;
+            let entries = entries.map(|(key, value)| Ok((key.clone(), value.clone())));
+            let scan: IndexScan<'a> = match order {
+                ScanOrder::Forward => Box::new(entries),
+                ScanOrder::Backward => Box::new(entries.rev()),
+            };
+            Some(scan)
         };
-        match order {
-            ScanOrder::Forward => Box::new(entries.map(entry)),
-            ScanOrder::Backward => Box::new(entries.rev().map(entry)),
-        }
+        self.heights.iter().filter_map(of)
     }
 
     fn before_change(&self, key: &[u8], height: Height) -> Option<Kept> {
-        let (from, to) = entries_after(key, height);
-        self.0.range(from..=to).next().map(|(_, value)| value.clone())
+        let later = self.heights.partition_point(|recorded| recorded.height <= height);
+        self.heights.range(later..).find_map(|recorded| recorded.before.get(key).cloned())
     }
 }
 
-/// Beginning of the keys of the index: no key of the state has so many bytes.
-const INDEX: [u8; 4] = [0xff; 4];
-
-fn index_key(key: &[u8]) -> Vec<u8> {
-    [&INDEX, key].concat()
-}
-
-/// First key of a part of the index, and the first beyond it.
-type IndexBounds = (Vec<u8>, Vec<u8>);
-
-/// Bounds of these keys of the index; `None` where no key is among them.
-fn index_bounds(keys: KeyRange<'_>) -> Option<IndexBounds> {
-    keys.bounds()?;
-    // No key of a service begins with so many bytes of ones.
-    let end = || [&INDEX[..], &[0xff; 64]].concat();
-    Some((index_key(keys.from), keys.to.map_or_else(end, index_key)))
-}
-
-/// Entries of the index, in order.
+/// Entries of an index, in order.
 type IndexScan<'a> = Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), StateError>> + 'a>;
 
-/// Shows the entries of several scans in one order, the later scan's where they have the same key.
+/// Shows the entries of several scans in one order, the last scan's where they have the same key.
 fn show_merged(
     scans: Vec<IndexScan<'_>>,
     order: ScanOrder,
     visit: &mut Visitor<'_>,
 ) -> Result<(), StateError> {
     let mut scans: Vec<_> = scans.into_iter().map(Iterator::peekable).collect();
-    loop {
-        let mut first: Option<Vec<u8>> = None;
-        for scan in &mut scans {
-            let Some(Ok((key, _))) = scan.peek() else { continue };
-            if first.as_ref().is_none_or(|first| comes_before(key, first, order)) {
-                first = Some(key.clone());
+    while let Some(first) = first_of(&mut scans, order) {
+        let Some((key, mut value)) = scans[first].next().transpose()? else { break };
+        for later in &mut scans[first + 1..] {
+            let is_same = |entry: &Result<(Vec<u8>, Vec<u8>), StateError>| {
+                entry.as_ref().is_ok_and(|(other, _)| *other == key)
+            };
+            if let Some(Ok((_, newer))) = later.next_if(is_same) {
+                value = newer;
             }
         }
-        let mut newest = None;
-        for scan in &mut scans {
-            let is_next = |entry: &Result<(Vec<u8>, Vec<u8>), _>| {
-                entry.as_ref().map_or(true, |(key, _)| Some(key) == first.as_ref())
-            };
-            newest = scan.next_if(is_next).transpose()?.or(newest);
-        }
-        let Some((key, value)) = newest else { return Ok(()) };
         if visit(&key, &value).is_break() {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
+}
+
+/// The scan that has what comes first, or an error; of those with the same key the first. `None`
+/// where all have ended.
+fn first_of(scans: &mut [Peekable<IndexScan<'_>>], order: ScanOrder) -> Option<usize> {
+    let mut first: Option<(usize, &[u8])> = None;
+    for (index, scan) in scans.iter_mut().enumerate() {
+        let Some(next) = scan.peek() else { continue };
+        let Ok((key, _)) = next else { return Some(index) };
+        if first.is_none_or(|(_, first)| comes_before(key, first, order)) {
+            first = Some((index, key));
+        }
+    }
+    first.map(|(index, _)| index)
 }
 
 fn comes_before(key: &[u8], other: &[u8], order: ScanOrder) -> bool {
@@ -209,17 +239,6 @@ fn comes_before(key: &[u8], other: &[u8], order: ScanOrder) -> bool {
     key.cmp(other) == wanted
 }
 
-/// Key of what `key` was before a height: no key's entries lie between those of another.
-fn entry_key(key: &[u8], height: Height) -> Vec<u8> {
-    let length = key.len() as u64;
-    [&length.to_be_bytes()[4..], key, &height.0.to_be_bytes()].concat()
-}
-
-/// The first and the last entry that a key may have of changes after `height`.
-fn entries_after(key: &[u8], height: Height) -> (Vec<u8>, Vec<u8>) {
-    (entry_key(key, height.next()), entry_key(key, Height(u64::MAX)))
-}
-
 /// A history in memory: all of it, as long as it is there.
 #[derive(Debug, Default)]
 pub struct MemoryHistory(RwLock<InMemory>);
@@ -228,7 +247,9 @@ pub struct MemoryHistory(RwLock<InMemory>);
 struct InMemory {
     oldest: Option<Height>,
     newest: Height,
-    entries: Pending,
+    recorded: Pending,
+    /// Bytes that were recorded since it was last told to make them durable.
+    pending_bytes: u64,
 }
 
 impl StateHistory for MemoryHistory {
@@ -239,7 +260,7 @@ impl StateHistory for MemoryHistory {
     fn begin(&self, height: Height) {
         let mut inner = self.0.write();
         if inner.oldest.is_none_or(|oldest| oldest > height || inner.newest < height) {
-            *inner = InMemory { oldest: Some(height), newest: height, entries: Pending::default() };
+            *inner = InMemory { oldest: Some(height), newest: height, ..InMemory::default() };
         }
     }
 
@@ -247,14 +268,22 @@ impl StateHistory for MemoryHistory {
         let mut inner = self.0.write();
         if height > inner.newest {
             inner.newest = height;
-            inner.entries.add(height, before, index);
+            let recorded = Recorded { height, before, index };
+            inner.pending_bytes += recorded.bytes();
+            inner.recorded.add(recorded);
         }
     }
 
-    fn make_durable(&self) {}
+    fn pending_bytes(&self) -> u64 {
+        self.0.read().pending_bytes
+    }
+
+    fn make_durable(&self) {
+        self.0.write().pending_bytes = 0;
+    }
 
     fn before_change(&self, key: &[u8], height: Height) -> Result<Option<Kept>, StateError> {
-        Ok(self.0.read().entries.before_change(key, height))
+        Ok(self.0.read().recorded.before_change(key, height))
     }
 
     fn close(&self) {
@@ -273,8 +302,8 @@ impl Index for MemoryHistory {
         order: ScanOrder,
         visit: &mut Visitor<'_>,
     ) -> Result<(), StateError> {
-        let Some(bounds) = index_bounds(keys) else { return Ok(()) };
-        show_merged(vec![self.0.read().entries.indexed(&bounds, order)], order, visit)
+        let recorded = self.0.read().recorded.clone();
+        show_merged(recorded.indexed(keys, order).collect(), order, visit)
     }
 }
 

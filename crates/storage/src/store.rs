@@ -50,7 +50,16 @@ pub trait Store: Send {
     ///
     /// # Errors
     /// When the checkpoint before could not be written.
-    fn checkpoint(&mut self) -> Result<Checkpoint, StateError>;
+    fn checkpoint(&mut self) -> Result<Checkpoint, StateError> {
+        self.checkpoint_after(Box::new(|| {}))
+    }
+
+    /// As [`Store::checkpoint`]; `first` is done before anything of it is durable (★), where the
+    /// checkpoint is written.
+    ///
+    /// # Errors
+    /// As [`Store::checkpoint`].
+    fn checkpoint_after(&mut self, first: Beforehand) -> Result<Checkpoint, StateError>;
 
     /// Bytes of memory that changes take which are committed and in no checkpoint yet, at most: a
     /// key that was changed twice counts twice.
@@ -64,6 +73,9 @@ pub trait Store: Send {
     /// written.
     fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError>;
 }
+
+/// Work that a checkpoint waits for.
+pub type Beforehand = Box<dyn FnOnce() + Send>;
 
 /// Keys and values, each with its own way to fail.
 pub type Entries<'a> = dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), StorageError>> + 'a;

@@ -17,7 +17,7 @@ use quorate_lab::bench::{
 };
 use quorate_lab::load::{LoadConfig, MixPlan, Shape};
 use quorate_ledger::evm::mix;
-use quorate_node::ExistingKeys;
+use quorate_node::{Archive, ExistingKeys};
 use quorate_report::Report;
 use quorate_storage::Durability;
 use quorate_types::Weights;
@@ -159,6 +159,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "MIB", default_value_t = 64,
           value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     retention: u64,
+    /// Past states that a validator keeps, with the index of accounts and tokens, with --service evm:
+    /// recent, all or off
+    #[arg(long, default_value_t, value_name = "WHICH")]
+    archive: Archive,
     /// Heights from one snapshot to the next; blocks are kept from the last but one on
     #[arg(long, value_name = "HEIGHTS", default_value_t = 128)]
     snapshot_every: u64,
@@ -348,6 +352,7 @@ impl Options {
             changes: self.change.clone(),
             durability: self.durability,
             retention_bytes: self.retention << 20,
+            archive: self.archive,
             service: self.service,
             fill: self.fill,
             time_restart: self.time_restart,

@@ -12,7 +12,7 @@ use quorate_engine::{ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::fitting_timeout_ms;
 use quorate_ledger::evm::{Genesis, GenesisAccount, Signer, U256};
-use quorate_node::{ClientPolicy, NewLearner, Testnet, TestnetError, TestnetPlan};
+use quorate_node::{Archive, ClientPolicy, NewLearner, Testnet, TestnetError, TestnetPlan};
 use quorate_storage::Durability;
 use quorate_types::{Weights, WeightsWarning};
 use quorate_wan::Emulation;
@@ -73,6 +73,10 @@ pub(crate) struct Options {
     /// whose state is proven to clients), log (an ordered log) or noop
     #[arg(long, default_value = "log")]
     service: ServiceKind,
+    /// Past states that each validator keeps, with the index of accounts and tokens, with --service
+    /// evm: recent (as many as archive_bytes and archive_heights let be), all or off
+    #[arg(long, default_value_t, value_name = "WHICH")]
+    archive: Archive,
     /// Chain id that Ethereum's tools see, with --service evm
     #[arg(long, default_value_t = 7_770, value_name = "ID",
           value_parser = clap::value_parser!(u64).range(1..))]
@@ -113,6 +117,7 @@ impl Options {
             scheme: self.scheme,
             base_port: self.base_port,
             durability: self.durability,
+            archive: self.archive,
             service: self.service.to_string(),
             genesis: genesis.as_ref().map(Genesis::to_json),
             execution_version: self.service.versions().newest(),

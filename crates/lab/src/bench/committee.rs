@@ -74,6 +74,7 @@ impl Committee {
             base_port,
             durability: config.durability,
             retention_bytes: Some(config.retention_bytes),
+            archive: config.archive,
             service: config.service.to_string(),
             genesis: config.genesis().map(|genesis| genesis.to_json()),
             settings: config.settings.clone(),

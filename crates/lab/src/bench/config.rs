@@ -8,7 +8,7 @@ use crate::load::{Content, LoadConfig, MixPlan, Payload, Plan, Shape};
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_ledger::evm::Genesis;
-use quorate_node::ExistingKeys;
+use quorate_node::{Archive, ExistingKeys};
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::{Emulation, Topology};
@@ -57,6 +57,8 @@ pub struct BenchConfig {
     pub durability: Durability,
     /// Bytes of log that a validator keeps for members that fell behind.
     pub retention_bytes: u64,
+    /// Past states that a validator keeps.
+    pub archive: Archive,
     /// Service that is replicated.
     pub service: ServiceKind,
     /// `true` to put every key before the load, with the key-value store.
@@ -286,6 +288,7 @@ impl BenchConfig {
             "liar": self.lies.iter().map(Lie::to_string).collect::<Vec<_>>(),
             "durability": self.durability.to_string(),
             "retention_bytes": self.retention_bytes,
+            "archive": self.archive,
             "service": self.service.to_string(),
             "keys": (self.service == ServiceKind::Kv).then_some(self.load.keys),
             "fill": self.fill,

@@ -245,7 +245,7 @@ pub(super) fn gas_price(envelope: &TxEnvelope, base_fee: u64) -> u128 {
 }
 
 /// Location of a transaction in the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct TransactionLocation {
     /// Height of the transaction's block.
     pub height: u64,

@@ -2,14 +2,15 @@
 //!
 //! | key | value | |
 //! |---|---|---|
-//! | `a` ‖ account ‖ height ‖ index | nothing | a transaction touched the account |
-//! | `c` ‖ contract | [`TransactionLocation`] | a transaction created the contract |
-//! | `f` ‖ account ‖ height ‖ index ‖ log | nothing | a token was transferred from or to it |
-//! | `t` ‖ token ‖ height ‖ index ‖ log | nothing | a transfer of this token |
+//! | `a` ‖ account ‖ height | indexes | the block's transactions that touched the account |
+//! | `c` ‖ contract | [`TransactionLocation`] | the transaction that created the contract |
+//! | `f` ‖ account ‖ height | indexes, each with a log | the block's transfers from or to it |
+//! | `t` ‖ token ‖ height | indexes, each with a log | the block's transfers of this token |
 //! | `h` ‖ token ‖ account (‖ id) | nothing | the account took part in a transfer of it |
 //!
-//! Numbers are big-endian, and a log is named by its place among its transaction's, so that a page
-//! of the newest is the end of a range. Hosts keep it with the history of the state, or not at all:
+//! A block has one entry for an account or a token, however much it did there: entries are what an
+//! index costs. Numbers are big-endian, of eight bytes in keys and four in values, and a log is
+//! named by its place among its transaction's; a page of the newest is the end of a range. Hosts keep it with the history of the state, or not at all:
 //! what is older than that, or is in the genesis alone, is not found.
 
 use super::Genesis;
@@ -96,7 +97,7 @@ pub enum TransfersOf {
 }
 
 /// Location of a log in the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct LogLocation {
     /// Transaction that emitted it.
     pub transaction: TransactionLocation,
@@ -145,7 +146,7 @@ pub(super) fn add_block(entries: &mut IndexEntries, height: u64, executed: &Exec
     for ((index, transaction), touched) in (0..).zip(&executed.included).zip(&executed.touched) {
         let at = TransactionLocation { height, index };
         for account in &touched.accounts {
-            entries.insert(place_key(ACCOUNT, *account, at), Vec::new());
+            add_place(entries, block_key(ACCOUNT, *account, height), index.to_be_bytes());
         }
         for contract in &touched.created {
             entries.insert(stored::key(CREATED, &[&contract[..]]), encode(&at));
@@ -158,11 +159,11 @@ fn add_transfers(entries: &mut IndexEntries, at: TransactionLocation, of: &Store
     let mut holders_left = HOLDERS_EACH_MAX;
     for (log, stored) in (0..).zip(&of.logs) {
         let Some(Transfer { from, to, ids }) = token::transfer(stored) else { continue };
-        let at = LogLocation { transaction: at, log };
-        entries.insert(log_key(TOKEN, stored.address, at), Vec::new());
+        let place = (u64::from(at.index) << 32 | log).to_be_bytes();
+        add_place(entries, block_key(TOKEN, stored.address, at.height), place);
         // The zero address stands for nobody: tokens come from there, and go there.
         for account in [from, to].into_iter().filter(|account| !account.is_zero()) {
-            entries.insert(log_key(TRANSFERS, account, at), Vec::new());
+            add_place(entries, block_key(TRANSFERS, account, at.height), place);
             for id in ids.iter().take(holders_left) {
                 let key = HolderKey { account, id: *id };
                 entries.insert(holder_key(stored.address, &key), Vec::new());
@@ -172,12 +173,16 @@ fn add_transfers(entries: &mut IndexEntries, at: TransactionLocation, of: &Store
     }
 }
 
-fn place_key(kind: u8, of: Address, at: TransactionLocation) -> Vec<u8> {
-    stored::key(kind, &[&of[..], &at.height.to_be_bytes(), &at.index.to_be_bytes()])
+/// Adds a place to those of a block, which come in their order, unless it is there.
+fn add_place<const N: usize>(entries: &mut IndexEntries, key: Vec<u8>, place: [u8; N]) {
+    let places = entries.entry(key).or_default();
+    if places.last_chunk() != Some(&place) {
+        places.extend(place);
+    }
 }
 
-fn log_key(kind: u8, of: Address, at: LogLocation) -> Vec<u8> {
-    [place_key(kind, of, at.transaction), at.log.to_be_bytes().to_vec()].concat()
+fn block_key(kind: u8, of: Address, height: u64) -> Vec<u8> {
+    stored::key(kind, &[&of[..], &height.to_be_bytes()])
 }
 
 fn holder_key(token: Address, holder: &HolderKey) -> Vec<u8> {
@@ -186,21 +191,30 @@ fn holder_key(token: Address, holder: &HolderKey) -> Vec<u8> {
     stored::key(HOLDER, &[&token[..], &holder.account[..], id])
 }
 
-/// Location at the end of a key.
-fn location(bytes: &[u8; 12]) -> TransactionLocation {
-    let (height, index) = bytes.split_at(8);
-    TransactionLocation {
-        height: u64::from_be_bytes(height.try_into().expect("8 bytes")),
-        index: u32::from_be_bytes(index.try_into().expect("4 bytes")),
-    }
+/// Height at the end of a block's key.
+fn height_in(key: &[u8]) -> u64 {
+    key.last_chunk().map_or(0, |height| u64::from_be_bytes(*height))
 }
 
-fn log_location(bytes: &[u8; 16]) -> LogLocation {
-    let (transaction, log) = bytes.split_at(12);
-    LogLocation {
-        transaction: location(transaction.try_into().expect("12 bytes")),
-        log: u32::from_be_bytes(log.try_into().expect("4 bytes")),
-    }
+/// Transactions of a block at the places in an entry.
+fn transactions_at(
+    key: &[u8],
+    places: &[u8],
+) -> impl DoubleEndedIterator<Item = TransactionLocation> {
+    let (height, (places, _)) = (height_in(key), places.as_chunks());
+    places
+        .iter()
+        .map(move |index| TransactionLocation { height, index: u32::from_be_bytes(*index) })
+}
+
+/// Logs of a block at the places in an entry.
+fn logs_at(key: &[u8], places: &[u8]) -> impl DoubleEndedIterator<Item = LogLocation> {
+    let (height, (places, _)) = (height_in(key), places.as_chunks());
+    places.iter().map(move |place| {
+        let place = u64::from_be_bytes(*place);
+        let index = u32::try_from(place >> 32).expect("the upper half");
+        LogLocation { transaction: TransactionLocation { height, index }, log: place as u32 }
+    })
 }
 
 /// An index beside the state that its entries are of.
@@ -226,8 +240,7 @@ impl Reading<'_> {
 
     /// Keys of an account's or a token's entries in these blocks.
     fn keys(kind: u8, of: Address, (from, to): (u64, u64)) -> (Vec<u8>, Vec<u8>) {
-        let bound = |height| place_key(kind, of, TransactionLocation { height, index: 0 });
-        (bound(from), bound(to.saturating_add(1)))
+        (block_key(kind, of, from), block_key(kind, of, to.saturating_add(1)))
     }
 
     pub(super) fn transactions(
@@ -248,16 +261,16 @@ impl Reading<'_> {
         let (from, to) = Self::keys(ACCOUNT, account, heights);
         let (mut places, mut has_more) = (Vec::<TransactionLocation>::new(), false);
         let keys = KeyRange { from: &from, to: Some(&to) };
-        self.index.scan_index(keys, order, &mut |key, _| {
-            let Some(at) = key.last_chunk().map(location) else {
-                return ControlFlow::Continue(());
-            };
-            let is_other_block = places.last().is_none_or(|last| last.height != at.height);
-            has_more = places.len() >= most && is_other_block;
+        self.index.scan_index(keys, order, &mut |key, found| {
+            has_more = places.len() >= most;
             if has_more {
                 return ControlFlow::Break(());
             }
-            places.push(at);
+            let found = transactions_at(key, found);
+            match order {
+                ScanOrder::Forward => places.extend(found),
+                ScanOrder::Backward => places.extend(found.rev()),
+            }
             ControlFlow::Continue(())
         })?;
         self.page(&places, has_more)
@@ -313,21 +326,19 @@ impl Reading<'_> {
             TransfersOf::Account(account) => (TRANSFERS, account),
             TransfersOf::Token(token) => (TOKEN, token),
         };
-        let (from, newest) = Self::keys(kind, of, self.heights()?);
-        let to = match before {
-            Some(at) => log_key(kind, of, at).min(newest),
-            None => newest,
-        };
+        let (oldest, newest) = self.heights()?;
+        let to = before.map_or(newest, |before| newest.min(before.transaction.height));
+        let (from, to) = Self::keys(kind, of, (oldest, to));
         let most = most.clamp(1, PAGE_MAX) as usize;
         let (mut places, mut has_more) = (Vec::<LogLocation>::new(), false);
         let keys = KeyRange { from: &from, to: Some(&to) };
-        self.index.scan_index(keys, ScanOrder::Backward, &mut |key, _| {
-            has_more = places.len() == most;
-            if has_more {
-                return ControlFlow::Break(());
-            }
-            places.extend(key.last_chunk().map(log_location));
-            ControlFlow::Continue(())
+        self.index.scan_index(keys, ScanOrder::Backward, &mut |key, found| {
+            let is_wanted = |at: &LogLocation| before.is_none_or(|before| *at < before);
+            let mut found = logs_at(key, found).rev().filter(is_wanted);
+            let wanted = most - places.len();
+            places.extend(found.by_ref().take(wanted));
+            has_more = found.next().is_some();
+            if has_more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         let (mut found, mut last) = (FoundLogs::default(), None);
         for (count, at) in places.iter().enumerate() {

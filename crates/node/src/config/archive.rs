@@ -3,6 +3,8 @@
 use super::NodeConfig;
 use quorate_storage::history::HistoryConfig;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// States of earlier heights that are kept, beside the last few that are in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +18,34 @@ pub enum Archive {
     All,
     /// Those in memory alone.
     Off,
+}
+
+/// A text that names no [`Archive`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no archive: write \"recent\", \"all\" or \"off\"")]
+pub struct UnknownArchive(String);
+
+impl FromStr for Archive {
+    type Err = UnknownArchive;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "recent" => Ok(Self::Recent),
+            "all" => Ok(Self::All),
+            "off" => Ok(Self::Off),
+            _ => Err(UnknownArchive(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Recent => "recent",
+            Self::All => "all",
+            Self::Off => "off",
+        })
+    }
 }
 
 impl NodeConfig {

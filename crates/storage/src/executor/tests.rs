@@ -5,7 +5,9 @@ mod reading;
 mod remembering;
 
 use super::{Executor, ExecutorConfig, Session};
-use crate::store::{Checkpoint, DiskStore, Entries, MemoryStore, Store, Transaction, View};
+use crate::store::{
+    Beforehand, Checkpoint, DiskStore, Entries, MemoryStore, Store, Transaction, View,
+};
 use crate::{Owner, StorageError};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -219,9 +221,9 @@ impl Store for FailingStore {
         self.inner.view()
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint, StateError> {
+    fn checkpoint_after(&mut self, first: Beforehand) -> Result<Checkpoint, StateError> {
         take_one(&self.commits_left)?;
-        self.inner.checkpoint()
+        self.inner.checkpoint_after(first)
     }
 
     fn pending_bytes(&self) -> u64 {

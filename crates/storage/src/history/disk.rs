@@ -4,21 +4,22 @@
 //! than anybody wants goes with the oldest part, at no cost. A key is looked for in one part after
 //! the other, from the height that is asked for.
 //!
-//! Changes are in memory until the state is about to be durable, and go to the tree in one batch.
+//! Changes are in memory until the state is about to be durable, and go to the tree in one batch, on
+//! the thread that writes the state's checkpoint. Two locks keep the others apart: what was recorded
+//! has one of its own, which nobody holds while he reads or writes the disk, so that execution waits
+//! for neither.
 
-use super::{
-    Before, HistoryConfig, INDEX, IndexBounds, IndexScan, Kept, Pending, StateHistory,
-    entries_after, index_bounds, show_merged,
-};
+use super::{Before, HistoryConfig, IndexScan, Kept, Pending, Recorded, StateHistory, show_merged};
 use crate::{Owner, Room, StorageError};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::Height;
 use quorate_types::service::{Index, IndexEntries, KeyRange, ScanOrder, StateError, Visitor};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io, thread};
 
 /// Bytes of recently read blocks in memory.
@@ -34,13 +35,16 @@ const JOURNAL_BYTES: u64 = 64 << 20;
 const FILES_MAX: usize = 64;
 
 /// Version of what is kept: another is begun anew, and so is one of other keys of the state.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// Parts into which what may be kept is divided: so much too little may be kept for a moment.
 const PARTS: u64 = 8;
 
 /// Bytes that an entry takes beside its key and value, once it lies among others.
 const ENTRY_BYTES: u64 = 16;
+
+/// Keys without a value that a part is known to have, some 100 bytes of memory each.
+const MARKS_MAX: usize = 1 << 16;
 
 /// Name of the tree that says what the others are.
 const ABOUT: &str = "about";
@@ -54,17 +58,29 @@ pub struct DiskHistory {
     config: HistoryConfig,
     folder: PathBuf,
     room: Room,
-    /// `None` once it is closed, or has failed.
-    inner: RwLock<Option<Inner>>,
+    /// Held by whoever begins, writes or ends it.
+    writing: Mutex<()>,
+    /// Files that are open; `None` once it is closed, or has failed.
+    disk: RwLock<Option<OnDisk>>,
+    /// `None` as soon as it is closed, or has failed. Whoever has the disk may ask for this; not
+    /// the other way round.
+    recorded: RwLock<Option<Recording>>,
 }
 
-struct Inner {
-    database: Database,
-    about: Keyspace,
-    parts: VecDeque<Part>,
+/// What is known without looking at the disk.
+#[derive(Debug, Default)]
+struct Recording {
+    /// Height after which changes are known; `None` before any is begun with.
+    oldest: Option<Height>,
     /// Newest height that is recorded, durably or not.
     newest: Height,
     pending: Pending,
+}
+
+struct OnDisk {
+    database: Database,
+    about: Keyspace,
+    parts: VecDeque<Part>,
 }
 
 /// Entries of the heights after one, up to that with which the next part begins.
@@ -73,6 +89,8 @@ struct Part {
     entries: Keyspace,
     /// Bytes of its entries, as far as this process knows: what was on disk, and what it wrote.
     bytes: u64,
+    /// Keys of the index that this process wrote here without a value, some of them.
+    marks: Mutex<BTreeSet<Vec<u8>>>,
 }
 
 impl std::fmt::Debug for DiskHistory {
@@ -95,32 +113,88 @@ impl DiskHistory {
     ) -> Result<Self, StorageError> {
         let owner = format!("{FORMAT} {}", owner.network);
         // The library asserts of some files that they are whole.
-        let opened = catch_unwind(|| Inner::open(folder, &owner));
+        let opened = catch_unwind(|| OnDisk::open(folder, &owner));
         let failed = |reason: String| {
             let place = folder.display().to_string();
             StorageError::io("open", place, &io::Error::other(reason))
         };
-        let inner = opened.map_err(|_| failed("it is damaged".to_owned()))?;
-        let inner = inner.map_err(|error| failed(error.to_string()))?;
-        let folder = folder.to_owned();
-        Ok(Self { config, folder, room, inner: RwLock::new(Some(inner)) })
+        let opened = opened.map_err(|_| failed("it is damaged".to_owned()))?;
+        let (disk, recorded) = opened.map_err(|error| failed(error.to_string()))?;
+        Ok(Self {
+            config,
+            folder: folder.to_owned(),
+            room,
+            writing: Mutex::new(()),
+            disk: RwLock::new(Some(disk)),
+            recorded: RwLock::new(Some(recorded)),
+        })
     }
 
     /// Disk that it takes, its journal included; 0 once it has ended.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let inner = self.inner.read();
-        inner.as_ref().map_or(0, |inner| inner.database.disk_space().unwrap_or_default())
+        let disk = self.disk.read();
+        disk.as_ref().map_or(0, |disk| disk.database.disk_space().unwrap_or_default())
     }
 
-    /// Changes it, unless it has ended; one that fails ends.
-    fn change(&self, change: impl FnOnce(&mut Inner) -> fjall::Result<()>) {
-        let mut place = self.inner.write();
-        let Some(inner) = place.as_mut() else { return };
-        if let Err(error) = change(inner) {
-            tracing::error!(%error, "the history of the state ends here, until the next start");
-            dispose(place.take());
+    /// Bytes of the entries in the newest part.
+    #[cfg(test)]
+    pub(super) fn newest_part_bytes(&self) -> u64 {
+        let disk = self.disk.read();
+        disk.as_ref().and_then(|disk| disk.parts.back()).map_or(0, |part| part.bytes)
+    }
+
+    /// Begins with a height, unless what is known goes up to it.
+    fn begin_on_disk(&self, height: Height) -> fjall::Result<()> {
+        let (mut disk, mut recorded) = (self.disk.write(), self.recorded.write());
+        let (Some(disk), Some(recorded)) = (disk.as_mut(), recorded.as_mut()) else {
+            return Ok(());
+        };
+        let is_whole = recorded.newest >= height || mutants::active(Mutant::HistoryGap);
+        if recorded.oldest.is_some_and(|oldest| oldest <= height) && is_whole {
+            return Ok(());
         }
+        *recorded = Recording::default();
+        disk.forget()?;
+        disk.begin_part(height)?;
+        disk.write(&Pending::default(), height)?;
+        *recorded = Recording { oldest: disk.oldest(), newest: height, ..Recording::default() };
+        Ok(())
+    }
+
+    /// Writes what is pending, and gives up what is not wanted any more. Reading goes on meanwhile
+    /// but for the latter, and recording in any case.
+    fn write(&self) -> fjall::Result<()> {
+        let known = |recorded: &Recording| (recorded.pending.clone(), recorded.newest);
+        let Some((pending, newest)) = self.recorded.read().as_ref().map(known) else {
+            return Ok(());
+        };
+        let written = self.disk.read().as_ref().map(|disk| disk.write(&pending, newest));
+        let bytes = written.transpose()?.unwrap_or_default();
+        let mut disk = self.disk.write();
+        let Some(disk) = disk.as_mut() else { return Ok(()) };
+        disk.parts.back_mut().expect("one is begun with").bytes += bytes;
+        disk.prune(newest, &self.config)?;
+        if let Some(recorded) = self.recorded.write().as_mut() {
+            recorded.oldest = disk.oldest();
+            recorded.pending.forget(pending.heights.len());
+        }
+        Ok(())
+    }
+
+    /// A history that fails ends.
+    fn end_if_failed(&self, outcome: fjall::Result<()>) {
+        if let Err(error) = outcome {
+            tracing::error!(%error, "the history of the state ends here, until the next start");
+            dispose(self.end());
+        }
+    }
+
+    /// Ends it: nothing is known from then on.
+    fn end(&self) -> Option<OnDisk> {
+        let mut disk = self.disk.write();
+        *self.recorded.write() = None;
+        disk.take()
     }
 
     /// Ends for want of room. What is bounded may be missed, and makes some.
@@ -129,10 +203,10 @@ impl DiskHistory {
             "the disk is nearly full: the history of the state ends here, and begins anew at the next \
              start"
         );
-        let inner = self.inner.write().take();
+        let disk = self.end();
         let folder = self.config.bytes_max.map(|_| self.folder.clone());
         thread::spawn(move || {
-            drop(inner);
+            drop(disk);
             if let Some(Err(error)) = folder.map(fs::remove_dir_all) {
                 tracing::warn!(%error, "the history of the state stays where it is");
             }
@@ -145,8 +219,8 @@ fn dispose(what: impl Send + 'static) {
     thread::spawn(move || drop(what));
 }
 
-impl Inner {
-    fn open(folder: &Path, owner: &str) -> fjall::Result<Self> {
+impl OnDisk {
+    fn open(folder: &Path, owner: &str) -> fjall::Result<(Self, Recording)> {
         let database = Database::builder(folder)
             .cache_size(CACHE_BYTES)
             .max_cached_files(Some(FILES_MAX))
@@ -154,29 +228,24 @@ impl Inner {
             .worker_threads(1)
             .open()?;
         let about = database.keyspace(ABOUT, options)?;
-        let mut inner = Self {
-            parts: VecDeque::new(),
-            newest: Height(0),
-            pending: Pending::default(),
-            database,
-            about,
-        };
-        let is_owned = inner.about.get(OWNER)?.is_some_and(|found| *found == *owner.as_bytes());
-        let newest = inner.about.get(NEWEST)?.filter(|_| is_owned);
+        let is_owned = about.get(OWNER)?.is_some_and(|found| *found == *owner.as_bytes());
+        let newest = about.get(NEWEST)?.filter(|_| is_owned);
         let newest = newest.and_then(|bytes| bytes[..].try_into().ok());
-        inner.newest = Height(newest.map_or(0, u64::from_be_bytes));
-        for name in inner.database.list_keyspace_names() {
+        let mut disk = Self { parts: VecDeque::new(), database, about };
+        for name in disk.database.list_keyspace_names() {
             let Ok(after) = name.parse() else { continue };
-            let entries = inner.database.keyspace(&name, options)?;
+            let entries = disk.database.keyspace(&name, options)?;
             let bytes = entries.disk_space();
-            inner.parts.push_back(Part { after: Height(after), bytes, entries });
+            disk.parts.push_back(Part::new(Height(after), entries, bytes));
         }
-        inner.parts.make_contiguous().sort_by_key(|part| part.after);
+        disk.parts.make_contiguous().sort_by_key(|part| part.after);
         if newest.is_none() && !mutants::active(Mutant::HistoryRemains) {
-            inner.forget()?;
+            disk.forget()?;
         }
-        inner.about.insert(OWNER, owner)?;
-        Ok(inner)
+        disk.about.insert(OWNER, owner)?;
+        let newest = Height(newest.map_or(0, u64::from_be_bytes));
+        let recorded = Recording { oldest: disk.oldest(), newest, pending: Pending::default() };
+        Ok((disk, recorded))
     }
 
     /// Lets go of all that is kept. ★ First of the word for how far it goes: what a crash leaves of
@@ -184,7 +253,6 @@ impl Inner {
     fn forget(&mut self) -> fjall::Result<()> {
         self.about.remove(NEWEST)?;
         self.database.persist(PersistMode::SyncData)?;
-        self.pending = Pending::default();
         while let Some(part) = self.parts.pop_front() {
             self.delete(part)?;
         }
@@ -202,59 +270,42 @@ impl Inner {
         self.parts.front().map(|part| part.after)
     }
 
-    /// Goes on from a height whose state is there, or begins with it.
-    fn begin(&mut self, height: Height) -> fjall::Result<()> {
-        let is_whole = self.newest >= height || mutants::active(Mutant::HistoryGap);
-        if self.oldest().is_some_and(|oldest| oldest <= height) && is_whole {
-            return Ok(());
-        }
-        self.forget()?;
-        self.newest = height;
-        self.begin_part()?;
-        self.write()
-    }
-
-    fn begin_part(&mut self) -> fjall::Result<()> {
-        let after = self.newest;
+    fn begin_part(&mut self, after: Height) -> fjall::Result<()> {
         let entries = self.database.keyspace(&after.0.to_string(), options)?;
-        self.parts.push_back(Part { after, entries, bytes: 0 });
+        self.parts.push_back(Part::new(after, entries, 0));
         Ok(())
     }
 
-    /// Writes what is pending, durably. ★ With it, in one batch, the word for how far it goes: a
-    /// height that is taken for known comes no more.
-    fn write(&mut self) -> fjall::Result<()> {
-        let apart = if mutants::active(Mutant::IndexApart) {
-            self.pending.0.split_off(&INDEX[..])
-        } else {
-            BTreeMap::new()
-        };
-        let part = self.parts.back_mut().expect("one is begun with");
+    /// Writes heights, durably; returns the bytes of their entries. ★ With it, in one batch, the
+    /// word for how far it goes: a height that is taken for known comes no more.
+    fn write(&self, pending: &Pending, newest: Height) -> fjall::Result<u64> {
+        let part = self.parts.back().expect("one is begun with");
+        let index = index_of(pending).into_iter().filter(|(key, value)| part.lacks(key, value));
+        let index = index.map(|(key, value)| (index_key(key), encode(Some(value))));
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
-        for (key, value) in &self.pending.0 {
-            let value = encode(value.as_deref());
-            part.bytes += ENTRY_BYTES + (key.len() + value.len()) as u64;
-            batch.insert(&part.entries, &key[..], value);
+        let mut bytes = 0;
+        for (key, value) in pending.heights.iter().flat_map(before_of).chain(index) {
+            bytes += ENTRY_BYTES + (key.len() + value.len()) as u64;
+            batch.insert(&part.entries, key, value);
         }
-        batch.insert(&self.about, NEWEST, self.newest.0.to_be_bytes());
+        batch.insert(&self.about, NEWEST, newest.0.to_be_bytes());
         batch.commit()?;
-        self.pending = Pending(apart);
-        Ok(())
+        Ok(bytes)
     }
 
     /// Begins a part where the last has its share of what is kept, and gives up the oldest ones
     /// that are not wanted any more.
-    fn prune(&mut self, config: &HistoryConfig) -> fjall::Result<()> {
+    fn prune(&mut self, newest: Height, config: &HistoryConfig) -> fjall::Result<()> {
         let last = self.parts.back().expect("one is begun with");
-        let heights = self.newest.0 - last.after.0;
+        let heights = newest.0 - last.after.0;
         let share = |most: u64| most.div_ceil(PARTS);
         let is_long = config.heights_max.is_some_and(|most| heights >= share(most));
         let is_large = config.bytes_max.is_some_and(|most| last.bytes >= share(most));
         if heights > 0 && (is_long || is_large) {
-            self.begin_part()?;
+            self.begin_part(newest)?;
         }
         while let Some(next) = self.parts.get(1) {
-            let kept_without = self.newest.0 - next.after.0;
+            let kept_without = newest.0 - next.after.0;
             let bytes: u64 = self.parts.iter().map(|part| part.bytes).sum();
             let is_too_old = config.heights_max.is_some_and(|most| kept_without >= most);
             let is_too_much = config.bytes_max.is_some_and(|most| bytes > most);
@@ -279,44 +330,73 @@ impl Inner {
                 return Ok(Some(decode(&entry.value()?)));
             }
         }
-        Ok(self.pending.before_change(key, height))
+        Ok(None)
     }
+}
+
+/// Entries of what keys were before a height.
+fn before_of(recorded: &Arc<Recorded>) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    let entry = |(key, value): (&Vec<u8>, &Kept)| {
+        (entry_key(key, recorded.height), encode(value.as_deref()))
+    };
+    recorded.before.iter().map(entry)
+}
+
+/// Entries of the index that heights added, each key's newest: a tree takes a key once in a batch.
+fn index_of(pending: &Pending) -> BTreeMap<&[u8], &[u8]> {
+    if mutants::active(Mutant::IndexApart) {
+        return BTreeMap::new();
+    }
+    let entries = pending.heights.iter().flat_map(|recorded| &recorded.index);
+    entries.map(|(key, value)| (&key[..], &value[..])).collect()
 }
 
 impl StateHistory for DiskHistory {
     fn oldest(&self) -> Option<Height> {
-        self.inner.read().as_ref().and_then(Inner::oldest)
+        self.recorded.read().as_ref()?.oldest
     }
 
     fn begin(&self, height: Height) {
-        self.change(|inner| inner.begin(height));
+        let _one_at_a_time = self.writing.lock();
+        self.end_if_failed(self.begin_on_disk(height));
     }
 
     fn record(&self, height: Height, before: Before, index: IndexEntries) {
-        let mut inner = self.inner.write();
-        let Some(inner) = inner.as_mut().filter(|inner| height > inner.newest) else { return };
-        inner.newest = height;
-        inner.pending.add(height, before, index);
+        let mut recorded = self.recorded.write();
+        let next = recorded.as_mut().filter(|recorded| height > recorded.newest);
+        if let Some(recorded) = next {
+            recorded.newest = height;
+            recorded.pending.add(Recorded { height, before, index });
+        }
+    }
+
+    fn pending_bytes(&self) -> u64 {
+        self.recorded.read().as_ref().map_or(0, |recorded| recorded.pending.bytes)
     }
 
     fn make_durable(&self) {
-        if self.room.is_low() && self.inner.read().is_some() {
+        let _one_at_a_time = self.writing.lock();
+        if self.room.is_low() && self.disk.read().is_some() {
             self.give_way();
         }
-        self.change(|inner| inner.write().and_then(|()| inner.prune(&self.config)));
+        self.end_if_failed(self.write());
     }
 
     fn before_change(&self, key: &[u8], height: Height) -> Result<Option<Kept>, StateError> {
-        let inner = self.inner.read();
-        inner
-            .as_ref()
-            .ok_or_else(ended)?
-            .before_change(key, height)
-            .map_err(|error| unreadable(&error))
+        // Before the disk: what is pending now and written meanwhile is found there, and not missed.
+        let pending = {
+            let recorded = self.recorded.read();
+            recorded.as_ref().ok_or_else(ended)?.pending.before_change(key, height)
+        };
+        let disk = self.disk.read();
+        let disk = disk.as_ref().ok_or_else(ended)?;
+        let found = disk.before_change(key, height).map_err(|error| unreadable(&error))?;
+        Ok(found.or(pending))
     }
 
     fn close(&self) {
-        *self.inner.write() = None;
+        let _one_at_a_time = self.writing.lock();
+        drop(self.end());
     }
 }
 
@@ -332,15 +412,32 @@ impl Index for DiskHistory {
         visit: &mut Visitor<'_>,
     ) -> Result<(), StateError> {
         let Some(bounds) = index_bounds(keys) else { return Ok(()) };
-        let inner = self.inner.read();
-        let inner = inner.as_ref().ok_or_else(ended)?;
-        let parts = inner.parts.iter().map(|part| part.indexed(&bounds, order));
-        let pending = inner.pending.indexed(&bounds, order);
-        show_merged(parts.chain([pending]).collect(), order, visit)
+        let pending = self.recorded.read().as_ref().ok_or_else(ended)?.pending.clone();
+        let disk = self.disk.read();
+        let disk = disk.as_ref().ok_or_else(ended)?;
+        let parts = disk.parts.iter().map(|part| part.indexed(&bounds, order));
+        show_merged(parts.chain(pending.indexed(keys, order)).collect(), order, visit)
     }
 }
 
 impl Part {
+    fn new(after: Height, entries: Keyspace, bytes: u64) -> Self {
+        Self { after, entries, bytes, marks: Mutex::default() }
+    }
+
+    /// Returns `true` if an entry of the index has to be written. One without a value says all by
+    /// being there, and many heights put the same.
+    fn lacks(&self, key: &[u8], value: &[u8]) -> bool {
+        if !value.is_empty() {
+            return true;
+        }
+        let mut marks = self.marks.lock();
+        if marks.len() >= MARKS_MAX {
+            marks.clear();
+        }
+        !marks.contains(key) && marks.insert(key.to_vec())
+    }
+
     /// Entries of the index with keys between these, in an order.
     fn indexed(&self, (from, to): &IndexBounds, order: ScanOrder) -> IndexScan<'static> {
         let entries = self.entries.range(&from[..]..&to[..]);
@@ -365,6 +462,35 @@ fn unreadable(error: &fjall::Error) -> StateError {
 
 fn options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
+}
+
+/// Beginning of the keys of the index: no key of the state has so many bytes.
+const INDEX: [u8; 4] = [0xff; 4];
+
+fn index_key(key: &[u8]) -> Vec<u8> {
+    [&INDEX, key].concat()
+}
+
+/// First key of a part of the index, and the first beyond it.
+type IndexBounds = (Vec<u8>, Vec<u8>);
+
+/// Bounds of these keys of the index; `None` where no key is among them.
+fn index_bounds(keys: KeyRange<'_>) -> Option<IndexBounds> {
+    keys.bounds()?;
+    // No key of a service begins with so many bytes of ones.
+    let end = || [&INDEX[..], &[0xff; 64]].concat();
+    Some((index_key(keys.from), keys.to.map_or_else(end, index_key)))
+}
+
+/// Key of what `key` was before a height: no key's entries lie between those of another.
+fn entry_key(key: &[u8], height: Height) -> Vec<u8> {
+    let length = key.len() as u64;
+    [&length.to_be_bytes()[4..], key, &height.0.to_be_bytes()].concat()
+}
+
+/// The first and the last entry that a key may have of changes after `height`.
+fn entries_after(key: &[u8], height: Height) -> (Vec<u8>, Vec<u8>) {
+    (entry_key(key, height.next()), entry_key(key, Height(u64::MAX)))
 }
 
 /// A value as an entry has it: 1 and the value, or 0.

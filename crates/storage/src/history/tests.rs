@@ -352,6 +352,64 @@ mod on_disk {
         assert_noticed(Mutant::IndexApart, the_index_goes_as_far_as_the_history_says);
     }
 
+    /// Whoever executes adds heights while readers are shown others, and waits for none of them.
+    #[test]
+    fn who_reads_the_index_holds_up_nobody_who_records() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (history, mut chain) = (open(folder.path(), ALL), Chain::new(8));
+        history.begin(Height(0));
+        (0..30).for_each(|_| chain.execute(&history));
+        history.make_durable();
+        (0..30).for_each(|_| chain.execute(&history));
+        let (known, mut seen) = (chain.index_after(Height(0)), IndexEntries::new());
+        let visited = history.scan_index(KeyRange::ALL, ScanOrder::Forward, &mut |key, value| {
+            seen.insert(key.to_vec(), value.to_vec());
+            chain.execute(&history);
+            ControlFlow::Continue(())
+        });
+        visited.expect("read");
+        assert_eq!(seen, known, "as of the moment at which it began");
+        chain.check(&history);
+    }
+
+    /// A key without a value is written once, and is there as long as a height that put it.
+    #[test]
+    fn what_many_heights_put_alike_is_written_once_in_each_part() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = HistoryConfig { heights_max: Some(HistoryConfig::HEIGHTS_MIN), ..ALL };
+        let history = open(folder.path(), config);
+        history.begin(Height(0));
+        for height in 1..=1_000 {
+            let only_first = (height == 1).then(|| (b"first".to_vec(), Vec::new()));
+            let all = [(b"all".to_vec(), Vec::new())].into_iter().chain(only_first);
+            history.record(Height(height), Before::new(), all.collect());
+            history.make_durable();
+        }
+        assert!(history.oldest() > Some(Height(800)));
+        let found = scanned(&history, KeyRange::ALL, ScanOrder::Forward);
+        assert_eq!(found, [(b"all".to_vec(), Vec::new())]);
+        let written = history.newest_part_bytes();
+        assert!(written < 40, "{written} bytes for one key");
+    }
+
+    /// What waits in memory is known, and is no more once it is durable.
+    #[test]
+    fn what_waits_for_the_disk_is_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (history, mut chain) = (open(folder.path(), ALL), Chain::new(9));
+        history.begin(Height(0));
+        assert_eq!(history.pending_bytes(), 0);
+        (0..30).for_each(|_| chain.execute(&history));
+        let before = history.pending_bytes();
+        history.record(Height(31), Before::new(), IndexEntries::from([(vec![1], vec![0; 1_000])]));
+        assert!((1_001..1_101).contains(&(history.pending_bytes() - before)));
+        history.make_durable();
+        assert_eq!(history.pending_bytes(), 0);
+        history.close();
+        history.record(Height(32), Before::new(), IndexEntries::from([(vec![1], vec![0; 1_000])]));
+        assert_eq!(history.pending_bytes(), 0, "nobody would write it");
+    }
+
     #[test]
     fn as_many_heights_are_kept_as_are_wanted() {
         let folder = tempfile::tempdir().expect("a folder");

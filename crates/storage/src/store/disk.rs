@@ -5,11 +5,13 @@ mod former;
 use super::overlay::{Layers, Overlay};
 use super::value_log::{Sizes, Snapshot, ValueLog};
 use super::{
-    Changes, Checkpoint, Entries, Store, Transaction, View, Visit, owned, part, scan_changed,
+    Beforehand, Changes, Checkpoint, Entries, Store, Transaction, View, Visit, owned, part,
+    scan_changed,
 };
 use crate::disk::Disk;
 use crate::error::STATE_REFUSED;
 use crate::{Owner, RealDisk, Room, RoomyDisk, StorageError};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -137,11 +139,15 @@ impl Store for DiskStore {
         Ok(Box::new(DiskView { layers, on_disk: Arc::clone(&self.on_disk) }))
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint, StateError> {
+    fn checkpoint_after(&mut self, first: Beforehand) -> Result<Checkpoint, StateError> {
         let (checkpoint, changes) = self.begin_writing()?;
         let (log, ended) = (Arc::clone(&self.log), checkpoint.clone());
+        let is_ahead = mutants::active(Mutant::CheckpointAhead);
         let spawned = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
-            let outcome = log.write(&changes);
+            let write = || log.write(&changes);
+            let ahead = is_ahead.then(write);
+            first();
+            let outcome = ahead.unwrap_or_else(write);
             // Whoever is told may close the store.
             drop((log, changes));
             ended.end(outcome);

@@ -1,7 +1,8 @@
 //! A store in memory that can lose its latest commits, and the checkpoint that was on its way.
 
 use super::{
-    Changes, Checkpoint, Entries, Store, Transaction, View, Visit, owned, part, scan_changed,
+    Beforehand, Changes, Checkpoint, Entries, Store, Transaction, View, Visit, owned, part,
+    scan_changed,
 };
 use crate::StorageError;
 use parking_lot::Mutex;
@@ -135,7 +136,8 @@ impl Store for MemoryStore {
         Ok(Box::new(MemoryView(self.content.lock().values.clone())))
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint, StateError> {
+    fn checkpoint_after(&mut self, first: Beforehand) -> Result<Checkpoint, StateError> {
+        first();
         let mut content = self.content.lock();
         content.end_checkpoint();
         let undo = std::mem::take(&mut content.undo);

@@ -42,6 +42,7 @@ pub(in crate::bench) fn config() -> BenchConfig {
         changes: Vec::new(),
         durability: Durability::Fsync,
         retention_bytes: 64 << 20,
+        archive: quorate_node::Archive::default(),
         service: "log".parse().expect("a service"),
         settings: Settings::default(),
         emulation: None,

@@ -54,6 +54,7 @@ fn config() -> BenchConfig {
         cuts: Vec::new(),
         durability: Durability::Os,
         retention_bytes: 64 << 20,
+        archive: quorate_node::Archive::default(),
         service: crate::ServiceKind::Log,
         settings: Settings::default(),
         emulation: None,

@@ -4,6 +4,7 @@ use super::{Measured, RunError, Runner, Signatures};
 use crate::bench::{self, At, BenchConfig, BenchError, Progress, Target, search};
 use crate::experiment::{Kept, Setup, metrics};
 use crate::load::{LoadConfig, MixPlan};
+use quorate_node::Archive;
 use quorate_report::Report;
 use quorate_report::results::{LatencyMs, ValidatorReport};
 use serde_json::json;
@@ -63,6 +64,7 @@ impl Processes {
             changes: Vec::new(),
             durability: setup.durability,
             retention_bytes: RETENTION_BYTES,
+            archive: Archive::default(),
             service: setup.service,
             fill: setup.fill,
             time_restart: setup.time_restart,

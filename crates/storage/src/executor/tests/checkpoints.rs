@@ -30,7 +30,8 @@ impl Store for SlowStore {
         self.inner.view()
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint, StateError> {
+    fn checkpoint_after(&mut self, first: Beforehand) -> Result<Checkpoint, StateError> {
+        first();
         let checkpoint = Checkpoint::default();
         self.begun.lock().push(checkpoint.clone());
         Ok(checkpoint)

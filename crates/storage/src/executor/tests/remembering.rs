@@ -1,14 +1,15 @@
 //! Past states that an executor has a history kept of.
 
+use super::super::PENDING_BYTES_MAX;
 use super::{NEVER, block, request};
 use crate::Executor;
-use crate::history::{MemoryHistory, StateHistory};
+use crate::history::{Before, MemoryHistory, StateHistory};
 use crate::store::{MemoryStore, Store};
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_types::Height;
 use quorate_types::service::{
-    BlockContext, Operation, Outcome, Reader, Remembered, Service, State, StateError,
+    BlockContext, IndexEntries, Operation, Outcome, Reader, Remembered, Service, State, StateError,
 };
 use std::sync::Arc;
 
@@ -114,4 +115,18 @@ fn a_history_is_closed_with_its_executor() {
     assert!(executor.history().is_some());
     drop(executor);
     assert_eq!(history.oldest(), None);
+}
+
+/// What a history holds in memory makes a checkpoint due, as what the store holds does.
+#[test]
+fn a_checkpoint_is_due_when_a_history_holds_much() {
+    let history = Arc::new(MemoryHistory::default());
+    let mut executor = open(&MemoryStore::new(), &history);
+    execute(&mut executor, 1);
+    assert_eq!(executor.durable(), Height(0));
+    let much = Some(vec![0; PENDING_BYTES_MAX as usize]);
+    history.record(Height(2), Before::from([(vec![0], much)]), IndexEntries::new());
+    execute(&mut executor, 2);
+    assert_eq!(executor.durable(), Height(2));
+    assert_eq!(history.pending_bytes(), 0);
 }

@@ -3,6 +3,8 @@
 use super::*;
 use crate::RoomConfig;
 use crate::disk::{Fault, FaultyDisk, MemoryDisk};
+use parking_lot::Mutex;
+use quorate_crypto::mutants::assert_noticed;
 use std::time::Duration;
 
 fn open(disk: impl Disk + 'static) -> DiskStore {
@@ -32,6 +34,27 @@ fn commits_of_a_few_entries_do_not_touch_the_disk() {
     assert_eq!((faults.writes(), faults.syncs()), before);
     store.checkpoint().expect("begun").wait().expect("durable");
     assert_eq!((faults.writes(), faults.syncs()), (before.0 + 1, before.1 + 1), "one of each");
+}
+
+/// ★ Nothing of a checkpoint is on the disk before what it waits for is done.
+#[test]
+fn a_checkpoint_waits_for_what_comes_first() {
+    let disk = FaultyDisk::new(MemoryDisk::new(), Vec::new());
+    let faults = disk.faults();
+    let mut store = open(disk);
+    put(&mut store, 1);
+    let before = (faults.writes(), faults.syncs());
+    let (done, seen) = (Arc::new(Mutex::new(None)), faults.clone());
+    let note = Arc::clone(&done);
+    let first = Box::new(move || *note.lock() = Some((seen.writes(), seen.syncs())));
+    store.checkpoint_after(first).expect("begun").wait().expect("durable");
+    assert_eq!(*done.lock(), Some(before));
+    assert_eq!((faults.writes(), faults.syncs()), (before.0 + 1, before.1 + 1));
+}
+
+#[test]
+fn a_checkpoint_ahead_of_what_it_waits_for_is_noticed() {
+    assert_noticed(Mutant::CheckpointAhead, a_checkpoint_waits_for_what_comes_first);
 }
 
 /// A thread or a disk that fails: whoever waits is told, and so is all that comes later.
