@@ -324,7 +324,7 @@ pub enum Mutant {
     HistoryGap,
     /// Histories: what a crash left of one that was to begin anew is taken for one.
     HistoryRemains,
-    /// Histories: entries of the index are written after the word for how far they go.
+    /// Histories: the word for how far they go is written without the index of the same heights.
     IndexApart,
     /// Storage: a checkpoint is durable before what it was to wait for is done.
     CheckpointAhead,

@@ -169,7 +169,7 @@ impl Reading {
             }
             (asked, oldest.height(), Arc::clone(newest))
         };
-        // Without the lock: whoever executes would wait for a history that is being written.
+        // Without the lock, which whoever executes wants.
         self.past(asked, viewed, newest)
     }
 

@@ -65,7 +65,7 @@ pub trait StateHistory: Index + Send + Sync + Debug {
     /// whoever executes. One that is known already, as after a crash, is left as it is.
     fn record(&self, height: Height, before: Before, index: IndexEntries);
 
-    /// Bytes of memory that what was recorded takes until it is durable, about.
+    /// Bytes of memory that what was recorded takes since it was last begun to be made durable, about.
     fn pending_bytes(&self) -> u64;
 
     /// Makes what was recorded durable; on any thread, one at a time. The state is made durable
@@ -149,6 +149,7 @@ const RECORDED_BYTES: u64 = 64;
 #[derive(Clone, Debug, Default)]
 struct Pending {
     heights: VecDeque<Arc<Recorded>>,
+    /// Bytes of those that nobody has begun to write.
     bytes: u64,
 }
 
@@ -158,10 +159,10 @@ impl Pending {
         self.heights.push_back(Arc::new(recorded));
     }
 
-    /// Lets go of the oldest: they are durable.
-    fn forget(&mut self, count: usize) {
-        let gone = self.heights.drain(..count);
-        self.bytes -= gone.map(|recorded| recorded.bytes()).sum::<u64>();
+    /// All of it, to be written. It stays until it is forgotten.
+    fn begin_writing(&mut self) -> Self {
+        self.bytes = 0;
+        self.clone()
     }
 
     /// Entries of the index with keys in this range, of each height that has some.
@@ -248,8 +249,6 @@ struct InMemory {
     oldest: Option<Height>,
     newest: Height,
     recorded: Pending,
-    /// Bytes that were recorded since it was last told to make them durable.
-    pending_bytes: u64,
 }
 
 impl StateHistory for MemoryHistory {
@@ -268,18 +267,16 @@ impl StateHistory for MemoryHistory {
         let mut inner = self.0.write();
         if height > inner.newest {
             inner.newest = height;
-            let recorded = Recorded { height, before, index };
-            inner.pending_bytes += recorded.bytes();
-            inner.recorded.add(recorded);
+            inner.recorded.add(Recorded { height, before, index });
         }
     }
 
     fn pending_bytes(&self) -> u64 {
-        self.0.read().pending_bytes
+        self.0.read().recorded.bytes
     }
 
     fn make_durable(&self) {
-        self.0.write().pending_bytes = 0;
+        self.0.write().recorded.bytes = 0;
     }
 
     fn before_change(&self, key: &[u8], height: Height) -> Result<Option<Kept>, StateError> {

@@ -17,9 +17,10 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::Height;
 use quorate_types::service::{Index, IndexEntries, KeyRange, ScanOrder, StateError, Visitor};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, io, thread};
 
 /// Bytes of recently read blocks in memory.
@@ -43,7 +44,7 @@ const PARTS: u64 = 8;
 /// Bytes that an entry takes beside its key and value, once it lies among others.
 const ENTRY_BYTES: u64 = 16;
 
-/// Keys without a value that a part is known to have, some 100 bytes of memory each.
+/// Keys without a value that the last part is known to have, some 100 bytes of memory each.
 const MARKS_MAX: usize = 1 << 16;
 
 /// Name of the tree that says what the others are.
@@ -81,6 +82,8 @@ struct OnDisk {
     database: Database,
     about: Keyspace,
     parts: VecDeque<Part>,
+    /// Keys of the index that this process wrote to the last part without a value, some of them.
+    marks: Mutex<BTreeSet<Vec<u8>>>,
 }
 
 /// Entries of the heights after one, up to that with which the next part begins.
@@ -88,9 +91,7 @@ struct Part {
     after: Height,
     entries: Keyspace,
     /// Bytes of its entries, as far as this process knows: what was on disk, and what it wrote.
-    bytes: u64,
-    /// Keys of the index that this process wrote here without a value, some of them.
-    marks: Mutex<BTreeSet<Vec<u8>>>,
+    bytes: AtomicU64,
 }
 
 impl std::fmt::Debug for DiskHistory {
@@ -141,7 +142,7 @@ impl DiskHistory {
     #[cfg(test)]
     pub(super) fn newest_part_bytes(&self) -> u64 {
         let disk = self.disk.read();
-        disk.as_ref().and_then(|disk| disk.parts.back()).map_or(0, |part| part.bytes)
+        disk.as_ref().and_then(|disk| disk.parts.back()).map_or(0, Part::bytes)
     }
 
     /// Begins with a height, unless what is known goes up to it.
@@ -165,21 +166,37 @@ impl DiskHistory {
     /// Writes what is pending, and gives up what is not wanted any more. Reading goes on meanwhile
     /// but for the latter, and recording in any case.
     fn write(&self) -> fjall::Result<()> {
-        let known = |recorded: &Recording| (recorded.pending.clone(), recorded.newest);
-        let Some((pending, newest)) = self.recorded.read().as_ref().map(known) else {
+        let taken = |recorded: &mut Recording| (recorded.pending.begin_writing(), recorded.newest);
+        let Some((pending, newest)) = self.recorded.write().as_mut().map(taken) else {
             return Ok(());
         };
-        let written = self.disk.read().as_ref().map(|disk| disk.write(&pending, newest));
-        let bytes = written.transpose()?.unwrap_or_default();
+        let is_too_much = {
+            let disk = self.disk.read();
+            let Some(disk) = disk.as_ref() else { return Ok(()) };
+            disk.write(&pending, newest)?;
+            disk.is_full(newest, &self.config) || disk.has_too_much(newest, &self.config)
+        };
+        if let Some(recorded) = self.recorded.write().as_mut() {
+            recorded.pending.heights.drain(..pending.heights.len());
+        }
+        if is_too_much { self.prune(newest) } else { Ok(()) }
+    }
+
+    fn prune(&self, newest: Height) -> fjall::Result<()> {
         let mut disk = self.disk.write();
         let Some(disk) = disk.as_mut() else { return Ok(()) };
-        disk.parts.back_mut().expect("one is begun with").bytes += bytes;
-        disk.prune(newest, &self.config)?;
+        let pruned = disk.prune(newest, &self.config);
+        // Before anybody reads again, however it ended.
         if let Some(recorded) = self.recorded.write().as_mut() {
             recorded.oldest = disk.oldest();
-            recorded.pending.forget(pending.heights.len());
         }
-        Ok(())
+        pruned
+    }
+
+    /// What waits, for a reader who looks at the disk after it: what is written meanwhile is found
+    /// there, and not missed.
+    fn pending(&self) -> Result<Pending, StateError> {
+        Ok(self.recorded.read().as_ref().ok_or_else(ended)?.pending.clone())
     }
 
     /// A history that fails ends.
@@ -205,7 +222,7 @@ impl DiskHistory {
         );
         let disk = self.end();
         let folder = self.config.bytes_max.map(|_| self.folder.clone());
-        thread::spawn(move || {
+        in_background(move || {
             drop(disk);
             if let Some(Err(error)) = folder.map(fs::remove_dir_all) {
                 tracing::warn!(%error, "the history of the state stays where it is");
@@ -216,7 +233,15 @@ impl DiskHistory {
 
 /// Drops what may take a while on a thread of its own.
 fn dispose(what: impl Send + 'static) {
-    thread::spawn(move || drop(what));
+    in_background(move || drop(what));
+}
+
+/// Does what may take a while on a thread of its own. Where there is none it is not done, and what
+/// it was to be done with is dropped here.
+fn in_background(work: impl FnOnce() + Send + 'static) {
+    if let Err(error) = thread::Builder::new().name("archive".to_owned()).spawn(work) {
+        tracing::warn!(%error, "no thread to tidy up the history of the state");
+    }
 }
 
 impl OnDisk {
@@ -231,12 +256,12 @@ impl OnDisk {
         let is_owned = about.get(OWNER)?.is_some_and(|found| *found == *owner.as_bytes());
         let newest = about.get(NEWEST)?.filter(|_| is_owned);
         let newest = newest.and_then(|bytes| bytes[..].try_into().ok());
-        let mut disk = Self { parts: VecDeque::new(), database, about };
+        let mut disk = Self { parts: VecDeque::new(), marks: Mutex::default(), database, about };
         for name in disk.database.list_keyspace_names() {
             let Ok(after) = name.parse() else { continue };
             let entries = disk.database.keyspace(&name, options)?;
             let bytes = entries.disk_space();
-            disk.parts.push_back(Part::new(Height(after), entries, bytes));
+            disk.parts.push_back(Part { after: Height(after), entries, bytes: bytes.into() });
         }
         disk.parts.make_contiguous().sort_by_key(|part| part.after);
         if newest.is_none() && !mutants::active(Mutant::HistoryRemains) {
@@ -272,15 +297,16 @@ impl OnDisk {
 
     fn begin_part(&mut self, after: Height) -> fjall::Result<()> {
         let entries = self.database.keyspace(&after.0.to_string(), options)?;
-        self.parts.push_back(Part::new(after, entries, 0));
+        self.parts.push_back(Part { after, entries, bytes: AtomicU64::new(0) });
+        self.marks.lock().clear();
         Ok(())
     }
 
-    /// Writes heights, durably; returns the bytes of their entries. ★ With it, in one batch, the
-    /// word for how far it goes: a height that is taken for known comes no more.
-    fn write(&self, pending: &Pending, newest: Height) -> fjall::Result<u64> {
+    /// Writes heights, durably. ★ With them, in one batch, the word for how far it goes: a height
+    /// that is taken for known comes no more.
+    fn write(&self, pending: &Pending, newest: Height) -> fjall::Result<()> {
         let part = self.parts.back().expect("one is begun with");
-        let index = index_of(pending).into_iter().filter(|(key, value)| part.lacks(key, value));
+        let index = index_of(pending).into_iter().filter(|(key, value)| self.lacks(key, value));
         let index = index.map(|(key, value)| (index_key(key), encode(Some(value))));
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         let mut bytes = 0;
@@ -290,28 +316,51 @@ impl OnDisk {
         }
         batch.insert(&self.about, NEWEST, newest.0.to_be_bytes());
         batch.commit()?;
-        Ok(bytes)
+        part.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Begins a part where the last has its share of what is kept, and gives up the oldest ones
-    /// that are not wanted any more.
-    fn prune(&mut self, newest: Height, config: &HistoryConfig) -> fjall::Result<()> {
+    /// Returns `true` if an entry of the index has to be written. One without a value says all by
+    /// being there, and many heights put the same: no key has a value at one height and none at
+    /// another.
+    fn lacks(&self, key: &[u8], value: &[u8]) -> bool {
+        if !value.is_empty() {
+            return true;
+        }
+        let mut marks = self.marks.lock();
+        if marks.len() >= MARKS_MAX {
+            marks.clear();
+        }
+        !marks.contains(key) && marks.insert(key.to_vec())
+    }
+
+    /// The last part has its share of what is kept.
+    fn is_full(&self, newest: Height, config: &HistoryConfig) -> bool {
         let last = self.parts.back().expect("one is begun with");
         let heights = newest.0 - last.after.0;
         let share = |most: u64| most.div_ceil(PARTS);
         let is_long = config.heights_max.is_some_and(|most| heights >= share(most));
-        let is_large = config.bytes_max.is_some_and(|most| last.bytes >= share(most));
-        if heights > 0 && (is_long || is_large) {
+        let is_large = config.bytes_max.is_some_and(|most| last.bytes() >= share(most));
+        heights > 0 && (is_long || is_large)
+    }
+
+    /// The oldest part is not wanted any more.
+    fn has_too_much(&self, newest: Height, config: &HistoryConfig) -> bool {
+        let Some(next) = self.parts.get(1) else { return false };
+        let kept_without = newest.0 - next.after.0;
+        let bytes: u64 = self.parts.iter().map(Part::bytes).sum();
+        let is_too_old = config.heights_max.is_some_and(|most| kept_without >= most);
+        let is_too_much = config.bytes_max.is_some_and(|most| bytes > most);
+        kept_without >= HistoryConfig::HEIGHTS_MIN && (is_too_old || is_too_much)
+    }
+
+    /// Begins a part where the last is full, and gives up the oldest ones that are not wanted any
+    /// more.
+    fn prune(&mut self, newest: Height, config: &HistoryConfig) -> fjall::Result<()> {
+        if self.is_full(newest, config) {
             self.begin_part(newest)?;
         }
-        while let Some(next) = self.parts.get(1) {
-            let kept_without = newest.0 - next.after.0;
-            let bytes: u64 = self.parts.iter().map(|part| part.bytes).sum();
-            let is_too_old = config.heights_max.is_some_and(|most| kept_without >= most);
-            let is_too_much = config.bytes_max.is_some_and(|most| bytes > most);
-            if kept_without < HistoryConfig::HEIGHTS_MIN || !(is_too_old || is_too_much) {
-                break;
-            }
+        while self.has_too_much(newest, config) {
             let oldest = self.parts.pop_front().expect("two or more");
             self.delete(oldest)?;
         }
@@ -379,19 +428,17 @@ impl StateHistory for DiskHistory {
         if self.room.is_low() && self.disk.read().is_some() {
             self.give_way();
         }
-        self.end_if_failed(self.write());
+        // The library asserts of its locks that nobody panicked with them.
+        let written = catch_unwind(AssertUnwindSafe(|| self.write()));
+        self.end_if_failed(written.unwrap_or(Err(fjall::Error::Poisoned)));
     }
 
     fn before_change(&self, key: &[u8], height: Height) -> Result<Option<Kept>, StateError> {
-        // Before the disk: what is pending now and written meanwhile is found there, and not missed.
-        let pending = {
-            let recorded = self.recorded.read();
-            recorded.as_ref().ok_or_else(ended)?.pending.before_change(key, height)
-        };
+        let pending = self.pending()?;
         let disk = self.disk.read();
         let disk = disk.as_ref().ok_or_else(ended)?;
         let found = disk.before_change(key, height).map_err(|error| unreadable(&error))?;
-        Ok(found.or(pending))
+        Ok(found.or_else(|| pending.before_change(key, height)))
     }
 
     fn close(&self) {
@@ -412,7 +459,7 @@ impl Index for DiskHistory {
         visit: &mut Visitor<'_>,
     ) -> Result<(), StateError> {
         let Some(bounds) = index_bounds(keys) else { return Ok(()) };
-        let pending = self.recorded.read().as_ref().ok_or_else(ended)?.pending.clone();
+        let pending = self.pending()?;
         let disk = self.disk.read();
         let disk = disk.as_ref().ok_or_else(ended)?;
         let parts = disk.parts.iter().map(|part| part.indexed(&bounds, order));
@@ -421,21 +468,8 @@ impl Index for DiskHistory {
 }
 
 impl Part {
-    fn new(after: Height, entries: Keyspace, bytes: u64) -> Self {
-        Self { after, entries, bytes, marks: Mutex::default() }
-    }
-
-    /// Returns `true` if an entry of the index has to be written. One without a value says all by
-    /// being there, and many heights put the same.
-    fn lacks(&self, key: &[u8], value: &[u8]) -> bool {
-        if !value.is_empty() {
-            return true;
-        }
-        let mut marks = self.marks.lock();
-        if marks.len() >= MARKS_MAX {
-            marks.clear();
-        }
-        !marks.contains(key) && marks.insert(key.to_vec())
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Entries of the index with keys between these, in an order.

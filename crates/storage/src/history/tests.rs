@@ -38,13 +38,15 @@ impl State for Newest<'_> {
 struct Chain {
     states: Vec<Model>,
     added: Vec<IndexEntries>,
+    /// What was recorded of each height but the first.
+    changed: Vec<Before>,
     seed: u64,
 }
 
 impl Chain {
     fn new(seed: u64) -> Self {
         let states = vec![Model::from([(vec![9; 40], vec![1])])];
-        Self { states, added: vec![IndexEntries::new()], seed }
+        Self { states, added: vec![IndexEntries::new()], changed: vec![Before::new()], seed }
     }
 
     fn newest(&self) -> Height {
@@ -76,6 +78,7 @@ impl Chain {
             added.insert(key, self.newest().0.to_be_bytes().to_vec());
         }
         self.added.push(added.clone());
+        self.changed.push(before.clone());
         history.record(self.newest(), before, added);
     }
 
@@ -83,6 +86,7 @@ impl Chain {
     fn go_back_to(&mut self, height: Height) {
         self.states.truncate(height.0 as usize + 1);
         self.added.truncate(height.0 as usize + 1);
+        self.changed.truncate(height.0 as usize + 1);
     }
 
     /// What the index has of the heights after one.
@@ -170,6 +174,7 @@ mod on_disk {
     use quorate_crypto::mutants::{Mutant, assert_noticed};
     use quorate_types::NetworkId;
     use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     const ALL: HistoryConfig = HistoryConfig { heights_max: None, bytes_max: None };
 
@@ -390,6 +395,66 @@ mod on_disk {
         assert_eq!(found, [(b"all".to_vec(), Vec::new())]);
         let written = history.newest_part_bytes();
         assert!(written < 40, "{written} bytes for one key");
+    }
+
+    /// Heights are recorded, written and given up while others read them: what a reader is shown of
+    /// a height that is still kept afterwards is what was.
+    #[test]
+    fn the_past_stays_what_it_was_while_it_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut chain = Chain::new(10);
+        let plain = MemoryHistory::default();
+        plain.begin(Height(0));
+        (0..2_000).for_each(|_| chain.execute(&plain));
+        let config = HistoryConfig { heights_max: Some(HistoryConfig::HEIGHTS_MIN), ..ALL };
+        let history = open(folder.path(), config);
+        history.begin(Height(0));
+        let (newest, last) = (AtomicU64::new(0), chain.newest().0);
+        // Each of the three others, once it has done something.
+        let begun = AtomicU64::new(0);
+        let read = |seed: u64| {
+            let (mut looks, mut shown) = (0_u64, 0_u64);
+            while newest.load(Ordering::Acquire) < last {
+                let now = newest.load(Ordering::Acquire);
+                looks += 1;
+                let height = now.saturating_sub((looks * seed) % 140);
+                let state = Newest(&chain.states[now as usize]);
+                let past = PastState { newest: &state, history: &history, height: Height(height) };
+                for key in keys() {
+                    let found = past.get(&key).expect("read");
+                    if history.oldest() <= Some(Height(height)) {
+                        let was = chain.states[height as usize].get(&key);
+                        assert_eq!(found.as_ref(), was, "{key:?} at {height} of {now}");
+                        shown += 1;
+                        begun.fetch_add(u64::from(shown == 1), Ordering::AcqRel);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for seed in [7, 11] {
+                let read = &read;
+                scope.spawn(move || read(seed));
+            }
+            scope.spawn(|| {
+                history.make_durable();
+                begun.fetch_add(1, Ordering::AcqRel);
+                while newest.load(Ordering::Acquire) < last {
+                    history.make_durable();
+                }
+            });
+            for height in 1..=last {
+                let (before, added) = (&chain.changed, &chain.added);
+                let at = height as usize;
+                history.record(Height(height), before[at].clone(), added[at].clone());
+                newest.store(height, Ordering::Release);
+                while height == last / 2 && begun.load(Ordering::Acquire) < 3 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        history.make_durable();
+        chain.check(&history);
     }
 
     /// What waits in memory is known, and is no more once it is durable.

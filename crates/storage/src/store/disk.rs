@@ -14,6 +14,7 @@ use crate::{Owner, RealDisk, Room, RoomyDisk, StorageError};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -143,14 +144,16 @@ impl Store for DiskStore {
         let (checkpoint, changes) = self.begin_writing()?;
         let (log, ended) = (Arc::clone(&self.log), checkpoint.clone());
         let is_ahead = mutants::active(Mutant::CheckpointAhead);
-        let spawned = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
+        let write = move || {
             let write = || log.write(&changes);
             let ahead = is_ahead.then(write);
             first();
-            let outcome = ahead.unwrap_or_else(write);
-            // Whoever is told may close the store.
-            drop((log, changes));
-            ended.end(outcome);
+            ahead.unwrap_or_else(write)
+            // Whoever is told may close the store: it is let go of here.
+        };
+        let spawned = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
+            let panicked = |_| Err(StateError(format!("{STATE_REFUSED}: its writer panicked")));
+            ended.end(catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(panicked));
         });
         if let Err(error) = spawned {
             checkpoint.end(Err(StateError(format!("{STATE_REFUSED}: no thread: {error}"))));

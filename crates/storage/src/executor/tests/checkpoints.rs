@@ -4,7 +4,9 @@ use super::super::{DECIDED_KEPT, PENDING_BYTES_MAX};
 use super::*;
 use crate::Snapshots;
 use crate::disk::MemoryDisk;
+use crate::history::{Before, Kept, MemoryHistory, StateHistory};
 use quorate_crypto::mutants::{Mutant, assert_noticed};
+use quorate_types::service::{Index, IndexEntries, ScanOrder};
 
 /// A store whose checkpoints end when a test says so.
 struct SlowStore {
@@ -154,4 +156,72 @@ fn whoever_looks_finds_a_checkpoint_that_is_over() {
     begun.lock()[0].end(Ok(()));
     executor.look_at_checkpoint().expect("works");
     assert_eq!((executor.durable(), executor.is_checkpoint_under_way()), (Height(1), false));
+}
+
+/// A history that notes how many checkpoints had begun to be written before it was made durable.
+#[derive(Debug)]
+struct Watched {
+    inner: MemoryHistory,
+    begun: Arc<Mutex<Vec<Checkpoint>>>,
+    seen: Mutex<Vec<usize>>,
+}
+
+impl Index for Watched {
+    fn known_after(&self) -> Option<Height> {
+        self.inner.known_after()
+    }
+
+    fn scan_index(
+        &self,
+        keys: KeyRange<'_>,
+        order: ScanOrder,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        self.inner.scan_index(keys, order, visit)
+    }
+}
+
+impl StateHistory for Watched {
+    fn oldest(&self) -> Option<Height> {
+        self.inner.oldest()
+    }
+
+    fn begin(&self, height: Height) {
+        self.inner.begin(height);
+    }
+
+    fn record(&self, height: Height, before: Before, index: IndexEntries) {
+        self.inner.record(height, before, index);
+    }
+
+    fn pending_bytes(&self) -> u64 {
+        self.inner.pending_bytes()
+    }
+
+    fn make_durable(&self) {
+        self.seen.lock().push(self.begun.lock().len());
+        self.inner.make_durable();
+    }
+
+    fn before_change(&self, key: &[u8], height: Height) -> Result<Option<Kept>, StateError> {
+        self.inner.before_change(key, height)
+    }
+
+    fn close(&self) {
+        self.inner.close();
+    }
+}
+
+/// ★ A state is not durable before its history.
+#[test]
+fn a_history_is_durable_before_its_state() {
+    let (mut executor, begun) = slow(1);
+    let (inner, seen) = (MemoryHistory::default(), Mutex::default());
+    let watched = Arc::new(Watched { inner, begun: Arc::clone(&begun), seen });
+    executor.keep_history(Arc::clone(&watched) as Arc<dyn StateHistory>);
+    for (height, block) in history()[..3].iter().enumerate() {
+        executor.execute(block).expect("works");
+        begun.lock()[height].end(Ok(()));
+    }
+    assert_eq!(*watched.seen.lock(), [0, 1, 2]);
 }

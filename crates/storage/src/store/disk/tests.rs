@@ -57,6 +57,17 @@ fn a_checkpoint_ahead_of_what_it_waits_for_is_noticed() {
     assert_noticed(Mutant::CheckpointAhead, a_checkpoint_waits_for_what_comes_first);
 }
 
+/// Whoever waits is told of a panic too.
+#[test]
+fn a_checkpoint_whose_writer_panics_is_the_end_of_a_store() {
+    let mut store = open(MemoryDisk::new());
+    put(&mut store, 1);
+    let checkpoint = store.checkpoint_after(Box::new(|| panic!("injected"))).expect("begun");
+    let failure = checkpoint.wait().expect_err("it panicked");
+    assert!(failure.0.starts_with(STATE_REFUSED), "{failure}");
+    assert_eq!(store.begin().err(), Some(failure));
+}
+
 /// A thread or a disk that fails: whoever waits is told, and so is all that comes later.
 #[test]
 fn a_checkpoint_that_fails_is_the_end_of_a_store() {
