@@ -2,7 +2,8 @@
 // nonces, no other caches or intervals than its own.
 import { strict as assert } from "node:assert";
 import { after, test } from "node:test";
-import { Transaction, Wallet, isCallException } from "ethers";
+import { Transaction, Wallet, WebSocketProvider, isCallException } from "ethers";
+import { ws } from "../environment.mjs";
 import { deploy, idler, keyless, provider, sender } from "./ledger.mjs";
 
 /** Clients that send while nobody else does. */
@@ -101,4 +102,36 @@ test("who has nothing, or too little, is told so", async () => {
   const reverted = await failed(token.connect(idler).transfer(stranger(), 2n));
   assert.ok(isCallException(reverted), reverted.message);
   assert.equal(token.interface.parseError(reverted.data).name, "InsufficientBalance");
+});
+
+// Its answers are more than buffers hold, and so is what it asks besides: what nobody reads is not computed, and what is not
+// computed is not read.
+test("who reads late is answered late, and whole", async () => {
+  const [large, small, zeroes] = [60, 4_000, 1_000_000];
+  const reader = new WebSocketProvider(ws());
+  await reader.getNetwork();
+  const { websocket: socket } = reader;
+  const answers = new Map();
+  const all = new Promise((resolve, reject) => {
+    socket.onclose = reject;
+    socket.onmessage = ({ data }) => {
+      const { id, result } = JSON.parse(data);
+      answers.set(id, result.length);
+      if (answers.size === large + small) resolve();
+    };
+  });
+  socket.pause();
+  const ask = (id, method, params) => socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+  const to = stranger();
+  // RETURN of a million zeroes.
+  const code = { [to]: { code: "0x620f42405ff3" } };
+  for (let id = 0; id < large; id += 1) ask(id, "eth_call", [{ to }, "latest", code]);
+  for (let id = large; id < large + small; id += 1) ask(id, "web3_sha3", [`0x${"00".repeat(5_000)}`]);
+  for (let sent = 0; sent < 5; sent += 1) await (await sender.sendTransaction({ to: stranger(), value: 1n })).wait();
+  assert.ok(socket.bufferedAmount > 0, "not all of it is taken from who does not read");
+  socket.resume();
+  await all;
+  for (const [id, length] of answers) assert.equal(length, id < large ? 2 + 2 * zeroes : 66);
+  socket.onclose = null;
+  await reader.destroy();
 });

@@ -70,6 +70,9 @@ const REQUEST_BYTES_MAX: u32 = 4 << 20;
 const ANSWER_BYTES_MAX: u32 = 64 << 20;
 const BATCH_MAX: u32 = 1_000;
 
+/// Messages to a subscriber that wait until it reads them; those that follow wait in the state.
+const MESSAGES_UNREAD_MAX: u32 = 64;
+
 /// Longest silence of a subscriber that is asked for a sign of life.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 
@@ -234,6 +237,7 @@ async fn listen(
         .max_subscriptions_per_connection(SUBSCRIPTIONS_MAX)
         .max_request_body_size(REQUEST_BYTES_MAX)
         .max_response_body_size(ANSWER_BYTES_MAX)
+        .set_message_buffer_capacity(MESSAGES_UNREAD_MAX)
         .set_batch_request_config(BatchRequestConfig::Limit(BATCH_MAX))
         .set_id_provider(subscriptions::Numbers)
         .enable_ws_ping(PingConfig::new().inactive_limit(SILENCE_MAX))

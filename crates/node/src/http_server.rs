@@ -1,10 +1,15 @@
 //! HTTP behind a limited listener: the one way in which pages and gateways are served.
 
+mod budget;
+
+pub use budget::{ConnectionBudget, MessageUnderWay};
+
 use crate::connections::{AcceptedStream, Acceptor};
 use crate::http_tls::HttpTls;
 use crate::quotas::AddressRates;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use budget::Metered;
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -64,7 +69,8 @@ trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Wire for S {}
 
-/// Serves pages for ever; connections may be upgraded.
+/// Serves pages for ever; connections may be upgraded. Each request has its [`Caller`] and its
+/// connection's [`ConnectionBudget`] among its extensions.
 pub async fn serve<S, B>(acceptor: Acceptor, pages: S, rules: DoorRules)
 where
     S: Service<Request<TimedBody>, Response = Response<B>> + Clone + Send + 'static,
@@ -80,12 +86,15 @@ where
     loop {
         let (stream, from) = acceptor.accept().await;
         let (handle, pages, rates) = (stream.handle(), pages.clone(), Arc::clone(&rules.rates));
+        let budget = ConnectionBudget::default();
+        let kept = budget.clone();
         let answer = service_fn(move |request: Request<Incoming>| {
             let busy = handle.begin();
             let allowed = rates.take(from.ip());
             let mut request = request.map(TimedBody::new);
             conceal(request.headers_mut());
             request.extensions_mut().insert(Caller(from.ip()));
+            request.extensions_mut().insert(kept.clone());
             let response = allowed.map(|()| pages.call(request));
             async move {
                 let response = match response {
@@ -99,7 +108,8 @@ where
         let (protocol, rules) = (protocol.clone(), rules.clone());
         tokio::spawn(async move {
             let Some(wire) = open(stream, from.ip(), &rules).await else { return };
-            let conversation = protocol.serve_connection(TokioIo::new(wire), answer);
+            let wire = TokioIo::new(Metered { wire, budget });
+            let conversation = protocol.serve_connection(wire, answer);
             if let Err(error) = conversation.with_upgrades().await {
                 tracing::debug!(%error, "an HTTP connection ended");
             }

@@ -13,7 +13,7 @@ use jsonrpsee::server::middleware::rpc::{
 };
 use quorate_node::connections::counted;
 use quorate_node::http_access::{DoorUser, Refused, Rights, Shown, Users};
-use quorate_node::http_server::Caller;
+use quorate_node::http_server::{Caller, ConnectionBudget};
 use quorate_node::quotas::AddressRates;
 use std::future::{Future, ready};
 use std::net::IpAddr;
@@ -112,6 +112,48 @@ impl<S> Layer<S> for CallRules {
     }
 }
 
+/// Bytes of a call.
+fn bytes_of(request: &Request<'_>) -> usize {
+    request.params.as_ref().map_or(0, |params| params.get().len())
+}
+
+/// What is kept for a caller while its messages are answered in any order, which those of a WebSocket
+/// are.
+pub(super) struct Kept(Option<ConnectionBudget>);
+
+impl Kept {
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        let is_upgraded = extensions.get::<Sender>().is_some_and(|sender| sender.is_upgraded);
+        Self(extensions.get::<ConnectionBudget>().filter(|_| is_upgraded).cloned())
+    }
+
+    /// Returns `true` if the caller has so many answers to read that nothing is computed for it.
+    pub(super) fn is_unread(&self) -> bool {
+        self.0.as_ref().is_some_and(ConnectionBudget::is_unread)
+    }
+
+    /// Waits until it has read some.
+    pub(super) async fn room(&self) {
+        if let Some(budget) = &self.0 {
+            budget.room().await;
+        }
+    }
+
+    /// Answers a message of so many bytes, as soon as the caller has read what was answered before.
+    async fn answer(
+        self,
+        bytes: usize,
+        answer: impl Future<Output = MethodResponse>,
+    ) -> MethodResponse {
+        let Some(budget) = self.0 else { return answer.await };
+        let _under_way = budget.begin(bytes);
+        budget.room().await;
+        let response = answer.await;
+        budget.answer(response.as_json().get().len());
+        response
+    }
+}
+
 /// Calls behind their rules.
 #[derive(Clone, Debug)]
 pub(super) struct Ruled<S> {
@@ -136,20 +178,29 @@ where
 
     fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
         match self.rules.take(request.extensions(), request.method_name(), false) {
-            Ok(()) => ResponseFuture::future(self.inner.call(request)),
+            Ok(()) => {
+                let (kept, inner) = (Kept::of(request.extensions()), self.inner.clone());
+                let bytes = bytes_of(&request);
+                let answer = async move { inner.call(request).await };
+                ResponseFuture::future(kept.answer(bytes, answer))
+            }
             Err(failure) => ResponseFuture::ready(MethodResponse::error(request.id, failure)),
         }
     }
 
     fn batch<'a>(&self, mut batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        let (mut kept, mut bytes) = (Kept(None), 0);
         for entry in batch.iter_mut() {
             let Ok(BatchEntry::Call(request)) = entry else { continue };
+            kept = Kept::of(request.extensions());
+            bytes += bytes_of(request);
             let taken = self.rules.take(request.extensions(), request.method_name(), true);
             if let Err(failure) = taken {
                 *entry = Err(BatchEntryErr::new(request.id.clone(), failure));
             }
         }
-        self.inner.batch(batch)
+        let inner = self.inner.clone();
+        kept.answer(bytes, async move { inner.batch(batch).await })
     }
 
     /// Nothing of this server's is done by a notification.
