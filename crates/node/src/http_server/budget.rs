@@ -18,8 +18,9 @@ use tokio::sync::Notify;
 /// not read from. The last of each come on top.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Bytes that a message counts for beside its own: what it takes while it is answered.
-const MESSAGE_BYTES: usize = 4 << 10;
+/// Bytes that a message counts for beside its own: what it takes while it is answered. Thousands may
+/// be under way, for some wait for a block.
+const MESSAGE_BYTES: usize = 1 << 10;
 
 /// Budget of one connection, among the extensions of its requests. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -93,7 +94,8 @@ impl ConnectionBudget {
         self.0.kept.lock().answers += bytes;
     }
 
-    /// So many bytes were written; what frames take beside answers is among them.
+    /// So many bytes were written. Among them are frames and what subscribers are told, so that
+    /// answers count for a little less than they are.
     fn written(&self, bytes: usize) {
         let mut kept = self.0.kept.lock();
         kept.answers = kept.answers.saturating_sub(bytes);
