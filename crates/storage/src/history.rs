@@ -276,7 +276,8 @@ impl StateHistory for MemoryHistory {
     }
 
     fn make_durable(&self) {
-        self.0.write().recorded.bytes = 0;
+        // It has no disk: what is to be written is let go of.
+        drop(self.0.write().recorded.begin_writing());
     }
 
     fn before_change(&self, key: &[u8], height: Height) -> Result<Option<Kept>, StateError> {
