@@ -1,4 +1,5 @@
 // The running ledger that suites and pages are checked against, as the environment names it.
+import { readFileSync } from "node:fs";
 
 function setting(name, meaning) {
   const value = process.env[name];
@@ -16,3 +17,12 @@ export function keys(first, last = first) {
   if (all.length < last) throw new Error(`QUORATE_KEYS holds ${all.length} keys; this suite uses those up to number ${last}`);
   return all.slice(first - 1, last);
 }
+
+/** MiB of memory that the validator takes whose process $VALIDATOR names; not a number without it. */
+export function memory() {
+  if (!process.env.VALIDATOR) return NaN;
+  const status = readFileSync(`/proc/${process.env.VALIDATOR}/status`, "utf8");
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)[1]) / 1024);
+}
+
+export const nap = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

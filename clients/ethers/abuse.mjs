@@ -4,9 +4,9 @@
 //
 // Says how much memory the validator takes, and how long balances, the chain's id and transactions of others take meanwhile.
 // It judges nothing: what is good enough is in docs/results/evm.md.
-import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
+import { memory, nap } from "../environment.mjs";
 import { provider, sender, idler } from "./ledger.mjs";
 
 /** Deploys code that logs its 60 kB of memory. */
@@ -28,10 +28,6 @@ const { values } = parseArgs({
 });
 const [logs, callers, seconds] = [values.logs, values.callers, values.seconds].map(Number);
 
-function nap(milliseconds) {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
-}
-
 /** An answer as text, and not read: reading it would take this process's time, of which others are measured. */
 async function ask(method, params) {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
@@ -45,12 +41,6 @@ async function ask(method, params) {
 
 async function result(method, params) {
   return JSON.parse(await ask(method, params)).result;
-}
-
-function memory() {
-  if (!process.env.VALIDATOR) return NaN;
-  const status = readFileSync(`/proc/${process.env.VALIDATOR}/status`, "utf8");
-  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)[1]) / 1024);
 }
 
 function quantile(times, part) {

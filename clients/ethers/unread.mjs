@@ -5,10 +5,9 @@
 // Each call is answered with 2 MB, and each hash is asked for with 20 KB. Says how much memory the validator took meanwhile, how
 // much was not taken from the client, and whether all is answered once it reads. It judges nothing: what is good enough is in
 // docs/results/evm.md.
-import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { WebSocketProvider } from "ethers";
-import { ws } from "../environment.mjs";
+import { memory, nap, ws } from "../environment.mjs";
 
 /** RETURN of a million zeroes, and where the calls find it. */
 const ZEROES = "0x620f42405ff3";
@@ -22,13 +21,6 @@ const { values } = parseArgs({
   },
 });
 const [calls, hashes, seconds] = [values.calls, values.hashes, values.seconds].map(Number);
-
-function memory() {
-  const status = readFileSync(`/proc/${process.env.VALIDATOR}/status`, "utf8");
-  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)[1]) / 1024);
-}
-
-const nap = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 const reader = new WebSocketProvider(ws());
 await reader.getNetwork();

@@ -73,8 +73,8 @@ const SERVICE: u8 = b's';
 const DECIDED: u8 = b'd';
 /// Heights whose decided records are kept: twice as many as may be undurable.
 const DECIDED_KEPT: u64 = 512;
-/// Bytes of changes that the store and a history may hold in memory before a checkpoint is due; as many again may
-/// come while that is written.
+/// Bytes of changes that the store and a history may hold in memory before a checkpoint is due; as
+/// many again may come while that is written.
 const PENDING_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// Schedule of an executor's checkpoints.

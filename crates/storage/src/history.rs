@@ -65,7 +65,7 @@ pub trait StateHistory: Index + Send + Sync + Debug {
     /// whoever executes. One that is known already, as after a crash, is left as it is.
     fn record(&self, height: Height, before: Before, index: IndexEntries);
 
-    /// Bytes of memory that what was recorded takes since it was last begun to be made durable, about.
+    /// Bytes of memory, about, of what was recorded since it was last begun to be made durable.
     fn pending_bytes(&self) -> u64;
 
     /// Makes what was recorded durable; on any thread, one at a time. The state is made durable

@@ -110,8 +110,8 @@ pub trait Index {
     fn known_after(&self) -> Option<Height>;
 
     /// Shows entries with these keys, in this order, until `visit` breaks. What a later height put
-    /// under the same key is shown alone. `visit` must not use the index nor a past state, and is to
-    /// be quick: what a host gives up waits for it.
+    /// under the same key is shown alone. `visit` must not use the index nor a past state, and is
+    /// to be quick: what a host gives up waits for it.
     ///
     /// # Errors
     /// When the index cannot be read.

@@ -159,8 +159,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "MIB", default_value_t = 64,
           value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     retention: u64,
-    /// Past states that a validator keeps, with the index of accounts and tokens, with --service evm:
-    /// recent, all or off
+    /// Past states that a validator keeps, with the index of accounts and tokens, with --service
+    /// evm: recent, all or off
     #[arg(long, default_value_t, value_name = "WHICH")]
     archive: Archive,
     /// Heights from one snapshot to the next; blocks are kept from the last but one on

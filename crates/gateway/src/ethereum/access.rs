@@ -117,8 +117,8 @@ fn bytes_of(request: &Request<'_>) -> usize {
     request.params.as_ref().map_or(0, |params| params.get().len())
 }
 
-/// What is kept for a caller while its messages are answered in any order, which those of a WebSocket
-/// are.
+/// What is kept for a caller while its messages are answered in any order, which those of a
+/// WebSocket are.
 pub(super) struct Kept(Option<ConnectionBudget>);
 
 impl Kept {

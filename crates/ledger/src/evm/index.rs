@@ -10,8 +10,9 @@
 //!
 //! A block has one entry for an account or a token, however much it did there: entries are what an
 //! index costs. Numbers are big-endian, of eight bytes in keys and four in values, and a log is
-//! named by its place among its transaction's; a page of the newest is the end of a range. Hosts keep it with the history of the state, or not at all:
-//! what is older than that, or is in the genesis alone, is not found.
+//! named by its place among its transaction's; a page of the newest is the end of a range. Hosts
+//! keep it with the history of the state, or not at all: what is older than that, or is in the
+//! genesis alone, is not found.
 
 use super::Genesis;
 use super::call::{Call, CallBlock, Called, DryRun, Simulation};

@@ -18,8 +18,8 @@ use tokio::sync::Notify;
 /// not read from. The last of each come on top.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Bytes that a message counts for beside its own: what it takes while it is answered. Thousands may
-/// be under way, for some wait for a block.
+/// Bytes that a message counts for beside its own: what it takes while it is answered. Thousands
+/// may be under way, for some wait for a block.
 const MESSAGE_BYTES: usize = 1 << 10;
 
 /// Budget of one connection, among the extensions of its requests. Cheap to clone.

@@ -4,10 +4,10 @@
 //! than anybody wants goes with the oldest part, at no cost. A key is looked for in one part after
 //! the other, from the height that is asked for.
 //!
-//! Changes are in memory until the state is about to be durable, and go to the tree in one batch, on
-//! the thread that writes the state's checkpoint. Two locks keep the others apart: what was recorded
-//! has one of its own, which nobody holds while he reads or writes the disk, so that execution waits
-//! for neither.
+//! Changes are in memory until the state is about to be durable, and go to the tree in one batch,
+//! on the thread that writes the state's checkpoint. Two locks keep the others apart: what was
+//! recorded has one of its own, which nobody holds while he reads or writes the disk, so that
+//! execution waits for neither.
 
 use super::{Before, HistoryConfig, IndexScan, Kept, Pending, Recorded, StateHistory, show_merged};
 use crate::{Owner, Room, StorageError};
