@@ -61,8 +61,9 @@ pub trait StateHistory: Index + Send + Sync + Debug {
     /// The state is that of this height: what is kept goes on from there, or begins there.
     fn begin(&self, height: Height);
 
-    /// Keeps what the next height changed, and what it added to the index; in memory, at no cost to
-    /// whoever executes. One that is known already, as after a crash, is left as it is.
+    /// Keeps what the next height changed, and what it added to the index; in memory, so that
+    /// whoever executes waits for no disk. One that is known already, as after a crash, is left as
+    /// it is.
     fn record(&self, height: Height, before: Before, index: IndexEntries);
 
     /// Bytes of memory, about, of what was recorded since it was last begun to be made durable.

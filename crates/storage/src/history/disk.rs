@@ -6,8 +6,8 @@
 //!
 //! Changes are in memory until the state is about to be durable, and go to the tree in one batch,
 //! on the thread that writes the state's checkpoint. Two locks keep the others apart: what was
-//! recorded has one of its own, which nobody holds while he reads or writes the disk, so that
-//! execution waits for neither.
+//! recorded has one of its own, which nobody but who begins anew holds while he reads or writes
+//! the disk, so that execution waits for neither.
 
 use super::{Before, HistoryConfig, IndexScan, Kept, Pending, Recorded, StateHistory, show_merged};
 use crate::{Owner, Room, StorageError};
