@@ -1,8 +1,6 @@
 //! `quorate bench` and `quorate sim`, small.
 
-mod common;
-
-use common::{json, quorate, stderr, stdout, wait_for};
+use crate::common::{json, quorate, stderr, stdout, wait_for};
 use quorate_lab::status::ask_all;
 use quorate_node::NodeConfig;
 use serde_json::Value;

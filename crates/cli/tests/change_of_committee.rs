@@ -1,8 +1,6 @@
 //! `quorate committee`: changes of a committee, from the draft to the members of a running one.
 
-mod common;
-
-use common::{Net, edit, json, quorate, stderr, stdout, text};
+use crate::common::{Net, edit, json, quorate, stderr, stdout, text};
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, hash};
 use quorate_node::bring_change;
 use quorate_node::config::{load_committee, read_committee_file};

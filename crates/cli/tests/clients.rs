@@ -1,9 +1,7 @@
 //! Whose requests and queries real validators take, and how many of them.
 
-mod common;
-
-use common::door::{Door, open_gateway_to_all};
-use common::{Net, TIMEOUT, edit, edit_committee, json, quorate, stderr, stdout, wait_for};
+use crate::common::door::{Door, open_gateway_to_all};
+use crate::common::{Net, TIMEOUT, edit, edit_committee, json, quorate, stderr, stdout, wait_for};
 use quorate_crypto::{IdentitySecret, KeyCache, KeyFile};
 use quorate_gateway::{CallError, ClientConfig, Connection, KvClient, KvError, check_answer};
 use quorate_lab::http;

@@ -1,9 +1,7 @@
 //! Real validators, started as a person would, killed as the power does.
 
-mod common;
-
+use crate::common::{Net, TIMEOUT, json, quorate, stderr, stdout, wait_for};
 use bytes::Bytes;
-use common::{Net, TIMEOUT, json, quorate, stderr, stdout, wait_for};
 use quorate_node::{CallResult, Client, Completed, Completion};
 use quorate_types::{Height, Outcome};
 use std::collections::BTreeMap;

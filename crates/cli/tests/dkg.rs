@@ -1,9 +1,7 @@
 //! Threshold keys without a dealer, among real processes.
 
-mod common;
-
-use common::spoken::Process;
-use common::{json, quorate, stderr, stdout, text};
+use crate::common::spoken::Process;
+use crate::common::{json, quorate, stderr, stdout, text};
 use quorate_node::config::read_committee_file;
 use quorate_node::ports::free_ports;
 use std::fs;

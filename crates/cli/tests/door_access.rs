@@ -1,19 +1,17 @@
 //! Who reads status and metrics of real validators, who calls JSON-RPC, and where either is open in
 //! clear.
 
-mod common;
-
+use crate::common::socket::Socket;
+use crate::common::tls::{
+    ask_in_clear, ask_over_tls, fixture, hang_up, install_key, request_with, status_of, use_tls,
+};
+use crate::common::{Net, edit, json, quorate, stderr, stdout, text, wait_for, works};
 use alloy::eips::eip2718::Encodable2718;
 use alloy::hex;
 use alloy::network::{EthereumWallet, NetworkTransactionBuilder, TransactionBuilder};
 use alloy::primitives::{Address, U256};
 use alloy::rpc::types::TransactionRequest;
 use alloy::signers::local::PrivateKeySigner;
-use common::socket::Socket;
-use common::tls::{
-    ask_in_clear, ask_over_tls, fixture, hang_up, install_key, request_with, status_of, use_tls,
-};
-use common::{Net, edit, json, quorate, stderr, stdout, text, wait_for, works};
 use quorate_node::ports::free_ports;
 use serde_json::{Value, json};
 use std::fs;

@@ -1,10 +1,8 @@
 //! Clients, gateways and receipts of real validators over the end of an epoch.
 
-mod common;
-
-use common::door::{Door, open_gateway_to_all};
-use common::operators::{Operators, entry};
-use common::{
+use crate::common::door::{Door, open_gateway_to_all};
+use crate::common::operators::{Operators, entry};
+use crate::common::{
     Learner, Net, copy_all, forget_learners, json, processes, quorate, stderr, text, wait_for,
 };
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy};

@@ -1,8 +1,6 @@
 //! `quorate estimate` and `quorate calibrate`.
 
-mod common;
-
-use common::{json, quorate, stderr, stdout};
+use crate::common::{json, quorate, stderr, stdout};
 
 const SHORT: [&str; 9] = [
     "estimate",

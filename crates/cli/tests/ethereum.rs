@@ -1,16 +1,14 @@
 //! The EVM ledger as a client sees it that others wrote: alloy, against validators that are real
 //! processes.
 
-mod common;
-
+use crate::common::operators::Operators;
+use crate::common::{self, Net, json, stderr, wait_for};
 use alloy::consensus::Transaction;
 use alloy::network::TransactionBuilder;
 use alloy::primitives::{Address, B256, Bytes, U64, U256, keccak256};
 use alloy::providers::{Provider, ProviderBuilder, WsConnect};
 use alloy::rpc::types::{BlockNumberOrTag, Filter, Header, TransactionReceipt, TransactionRequest};
 use alloy::signers::local::PrivateKeySigner;
-use common::operators::Operators;
-use common::{Net, json, stderr, wait_for};
 use quorate_gateway::receipt::ReceiptFile;
 use quorate_ledger::evm::{TransactionResult, mix};
 use quorate_node::config::load_committee;

@@ -1,8 +1,6 @@
 //! `quorate evm-tests` as its users call it.
 
-mod common;
-
-use common::{json, quorate, stderr, stdout};
+use crate::common::{json, quorate, stderr, stdout};
 use serde_json::Value;
 use std::fs;
 

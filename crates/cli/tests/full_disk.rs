@@ -2,11 +2,9 @@
 //!
 //! Each test mounts small file systems in a process of its own (`common::mounts`).
 
-mod common;
-
-use common::door::{Answer, Door, open_gateway_to_all};
-use common::mounts::{Ballast, free, grow, mount, with_own_mounts};
-use common::{Net, TIMEOUT, edit, edit_committee, json, wait_for};
+use crate::common::door::{Answer, Door, open_gateway_to_all};
+use crate::common::mounts::{Ballast, free, grow, mount, with_own_mounts};
+use crate::common::{self, Net, TIMEOUT, edit, edit_committee, json, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::Value;
 use std::fs;
@@ -133,7 +131,7 @@ fn height_of(answer: &Answer) -> Option<u64> {
 
 #[test]
 fn four_validators_on_a_full_disk_refuse_lose_nothing_and_go_on() {
-    let name = "four_validators_on_a_full_disk_refuse_lose_nothing_and_go_on";
+    let name = "full_disk::four_validators_on_a_full_disk_refuse_lose_nothing_and_go_on";
     with_own_mounts(name, || {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("disk");
@@ -191,7 +189,7 @@ fn fill(doors: &[Door], name: &str) -> Vec<String> {
 
 #[test]
 fn one_full_validator_of_four_costs_the_others_nothing_and_catches_up() {
-    let name = "one_full_validator_of_four_costs_the_others_nothing_and_catches_up";
+    let name = "full_disk::one_full_validator_of_four_costs_the_others_nothing_and_catches_up";
     with_own_mounts(name, || {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("disk");
@@ -231,7 +229,7 @@ fn one_full_validator_of_four_costs_the_others_nothing_and_catches_up() {
 /// Its snapshots have a disk of their own, which stays full; its log's has room again.
 #[test]
 fn a_validator_waits_for_the_file_system_that_its_write_needs() {
-    let name = "a_validator_waits_for_the_file_system_that_its_write_needs";
+    let name = "full_disk::a_validator_waits_for_the_file_system_that_its_write_needs";
     with_own_mounts(name, || {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("disk");
@@ -261,7 +259,7 @@ fn a_validator_waits_for_the_file_system_that_its_write_needs() {
 /// may have no room for what lies there already. Here what lies there is taken away.
 #[test]
 fn a_guard_without_room_is_waited_for() {
-    let name = "a_guard_without_room_is_waited_for";
+    let name = "full_disk::a_guard_without_room_is_waited_for";
     with_own_mounts(name, || {
         let place = tempfile::tempdir().expect("a folder");
         let keys = place.path().join("keys");
@@ -334,7 +332,7 @@ fn wait_until_told(net: &Net, index: usize, folder: &Path) {
 
 #[test]
 fn config_check_states_the_reserve_and_what_the_disk_lacks() {
-    let name = "config_check_states_the_reserve_and_what_the_disk_lacks";
+    let name = "full_disk::config_check_states_the_reserve_and_what_the_disk_lacks";
     with_own_mounts(name, || {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("disk");

@@ -1,9 +1,7 @@
 //! The gateway of real validators, asked over HTTP.
 
-mod common;
-
-use common::door::{Door, open_gateway, open_gateway_to_all};
-use common::{Net, edit, edit_committee, quorate, stderr, wait_for};
+use crate::common::door::{Door, open_gateway, open_gateway_to_all};
+use crate::common::{Net, edit, edit_committee, quorate, stderr, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::{Value, json};
 use std::fs;

@@ -1,10 +1,8 @@
 //! Who gets in at the HTTP doors of real validators, and whether it can be read on the way.
 
-mod common;
-
-use common::door::{Answer, Door, open_gateway, open_gateway_to_all};
-use common::tls::{ask_over_tls, hang_up, install, install_key, request, use_tls};
-use common::{Net, TIMEOUT, edit, json, quorate, stderr, stdout, wait_for};
+use crate::common::door::{Answer, Door, open_gateway, open_gateway_to_all};
+use crate::common::tls::{ask_over_tls, hang_up, install, install_key, request, use_tls};
+use crate::common::{Net, TIMEOUT, edit, json, quorate, stderr, stdout, wait_for};
 use quorate_node::ports::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

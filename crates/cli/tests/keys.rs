@@ -1,8 +1,6 @@
 //! Sealed key files, as an operator meets them.
 
-mod common;
-
-use common::{json, quorate, stderr, stdout, text, works};
+use crate::common::{json, quorate, stderr, stdout, text, works};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;

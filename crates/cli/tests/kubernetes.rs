@@ -1,10 +1,8 @@
 //! `quorate testnet --kubernetes`: what the overlay refers to is there, and its files run.
 
-mod common;
-
-use common::door::Door;
-use common::mounts::with_own_mounts;
-use common::{Net, edit, quorate, stderr, text, wait_for, works};
+use crate::common::door::Door;
+use crate::common::mounts::with_own_mounts;
+use crate::common::{Net, edit, quorate, stderr, text, wait_for, works};
 use quorate_node::NodeConfig;
 use quorate_node::ports::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
@@ -229,7 +227,7 @@ fn pods_for_podman_run_the_same_container() {
 /// their own, where the members' names first lead nowhere.
 #[test]
 fn members_find_each_other_when_names_get_other_addresses() {
-    with_own_mounts("members_find_each_other_when_names_get_other_addresses", || {
+    with_own_mounts("kubernetes::members_find_each_other_when_names_get_other_addresses", || {
         let place = tempfile::tempdir().unwrap();
         let hosts = place.path().join("hosts");
         let lead = |to: &str| {

@@ -1,8 +1,6 @@
 //! `quorate kv token`: what it leaves of a file that others read, link to and change as well.
 
-mod common;
-
-use common::{json, quorate, stderr, stdout, text};
+use crate::common::{json, quorate, stderr, stdout, text};
 use quorate_crypto::hash;
 use rustix::process::{getgid, getuid};
 use std::fs;

@@ -1,8 +1,6 @@
 //! `quorate reproduce` and `quorate compare`, small.
 
-mod common;
-
-use common::{json, quorate, stderr, stdout, works};
+use crate::common::{json, quorate, stderr, stdout, works};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

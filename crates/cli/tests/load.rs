@@ -1,8 +1,6 @@
 //! `quorate load` on running committees, and `quorate report --merge`.
 
-mod common;
-
-use common::{Net, json, quorate, stderr, text, works};
+use crate::common::{self, Net, json, quorate, stderr, text, works};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

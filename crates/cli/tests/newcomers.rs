@@ -1,10 +1,8 @@
 //! Newcomers to a key-value store under load, when nobody keeps the first blocks any more: a
 //! learner, and a validator that lost its disk.
 
-mod common;
-
-use common::load::Load;
-use common::{Net, edit, edit_committee, json, processes, quorate, stdout, wait_for};
+use crate::common::load::Load;
+use crate::common::{Net, edit, edit_committee, json, processes, quorate, stdout, wait_for};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;

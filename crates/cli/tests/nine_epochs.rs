@@ -4,12 +4,10 @@
 //! becomes SBFT with threshold keys, HotStuff with BLS, and PBFT with Ed25519. What was
 //! acknowledged in each epoch is read in the last one, and its receipt verifies there.
 
-mod common;
-
-use common::load::Load;
-use common::operators::{Operators, entry};
-use common::spoken::Process;
-use common::{Net, forget_learners, free_offset, processes, quorate, text, wait_for, works};
+use crate::common::load::Load;
+use crate::common::operators::{Operators, entry};
+use crate::common::spoken::Process;
+use crate::common::{Net, forget_learners, free_offset, processes, quorate, text, wait_for, works};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;

@@ -1,8 +1,6 @@
 //! Commands of operators: checks, completions, manual pages, watching; and the files made for them.
 
-mod common;
-
-use common::{Net, json, quorate, stderr, stdout, text, wait_for};
+use crate::common::{Net, json, quorate, stderr, stdout, text, wait_for};
 use quorate_lab::http;
 use serde_json::Value;
 use std::fs;

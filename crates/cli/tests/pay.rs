@@ -1,16 +1,11 @@
 //! Two wallets by hand: real authorities, real processes.
 
-#[path = "pay/changing.rs"]
 mod changing;
-mod common;
-#[path = "pay/loading.rs"]
 mod loading;
-#[path = "pay/releasing.rs"]
 mod releasing;
-#[path = "pay/restoring.rs"]
 mod restoring;
 
-use common::{TIMEOUT, json, quorate, stderr, stdout, wait_for};
+use crate::common::{TIMEOUT, json, quorate, stderr, stdout, wait_for};
 use quorate_node::ports::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! The commands of the README and of the tour are understood, and the first one works.
 
-mod common;
-
-use common::{quorate, stderr, stdout};
+use crate::common::{quorate, stderr, stdout};
 
 const README: &str = include_str!("../../../README.md");
 const TOUR: &str = include_str!("../../../docs/README.md");

@@ -1,8 +1,6 @@
 //! Wrong options and files: exit code 2, and a sentence that says what to do.
 
-mod common;
-
-use common::{json, quorate, stderr, stdout, text};
+use crate::common::{json, quorate, stderr, stdout, text};
 use quorate_node::config::read_committee_file;
 use quorate_node::testnet::committee_text;
 use quorate_types::CommitteeFile;

@@ -1,9 +1,7 @@
 //! A committee behind a payment network, as its operators run it: real processes, one of which is
 //! killed.
 
-mod common;
-
-use common::{TIMEOUT, edit, json, processes, quorate, stderr, text, wait_for, works};
+use crate::common::{TIMEOUT, edit, json, processes, quorate, stderr, text, wait_for, works};
 use quorate_crypto::IdentitySecret;
 use quorate_node::payments::{PayClient, PayFeed, PreparedOrder, ReleaseCommittee, read_network};
 use quorate_node::ports::free_ports;

@@ -1,11 +1,9 @@
 //! A network that lost three disks of four under load goes on in a new one, by the commands of
 //! docs/OPERATING.md.
 
-mod common;
-
-use common::operators::entry;
-use common::{
-    Net, TIMEOUT, client_in, edit_committee, json, processes, quorate, stderr, text, wait_for,
+use crate::common::operators::entry;
+use crate::common::{
+    self, Net, TIMEOUT, client_in, edit_committee, json, processes, quorate, stderr, text, wait_for,
 };
 use quorate_lab::processes::Processes;
 use quorate_ledger::kv::Operation;

@@ -1,9 +1,7 @@
 //! Validators whose data folder is an old copy, or whose key two processes hold: they follow, sign
 //! nothing, and say why.
 
-mod common;
-
-use common::{Net, edit, json, processes, quorate, stderr, wait_for};
+use crate::common::{Net, edit, json, processes, quorate, stderr, wait_for};
 use quorate_lab::http;
 use quorate_lab::status::{ValidatorStatus, ask};
 use quorate_node::NodeConfig;

@@ -1,8 +1,6 @@
 //! `quorate bench --suite`, small: real committees, and nothing about how quick they are.
 
-mod common;
-
-use common::{json, quorate, stderr, stdout, text, works};
+use crate::common::{json, quorate, stderr, stdout, text, works};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

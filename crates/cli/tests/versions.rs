@@ -1,9 +1,7 @@
 //! Programs of different versions in one committee: a change to a version of what is executed that
 //! the program lacks, and a member that speaks another version of the wire.
 
-mod common;
-
-use common::{Net, json, processes, quorate, stderr, text, wait_for};
+use crate::common::{self, Net, json, processes, quorate, stderr, text, wait_for};
 use quorate_crypto::{IdentitySecret, KeyCache, KeyFile};
 use quorate_lab::status::ask_all;
 use quorate_node::bring_change;

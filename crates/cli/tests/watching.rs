@@ -1,8 +1,6 @@
 //! What validators say when others are slow, stopped or gone: status, metrics, readiness, log.
 
-mod common;
-
-use common::{Net, quorate, stdout, wait_for};
+use crate::common::{Net, quorate, stdout, wait_for};
 use quorate_lab::http;
 use quorate_lab::status::MemberLook;
 use quorate_node::Client;

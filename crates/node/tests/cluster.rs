@@ -1,9 +1,7 @@
 //! Real validators over real sockets and disks, with a real client.
 
-mod common;
-
+use crate::common::{self, Cluster, TIMEOUT, client, wait_until};
 use bytes::Bytes;
-use common::{Cluster, TIMEOUT, client, wait_until};
 use quorate_crypto::SchemeKind;
 use quorate_engine::{ProtocolKind, Settings};
 use quorate_node::{CallResult, Client, ClientConfig, SessionSpec};

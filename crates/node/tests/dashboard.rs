@@ -1,8 +1,6 @@
 //! The dashboard of real validators: its files, and the events that it listens to.
 
-mod common;
-
-use common::{Cluster, TIMEOUT, wait_until};
+use crate::common::{self, Cluster, TIMEOUT, wait_until};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

@@ -1,11 +1,9 @@
 //! Real validators from one epoch of their network to the next, each in a process that goes on.
 
-mod common;
-#[path = "epochs/versions.rs"]
 mod versions;
 
+use crate::common::{Cluster, TIMEOUT, new_identity, wait_until};
 use bytes::Bytes;
-use common::{Cluster, TIMEOUT, new_identity, wait_until};
 use quorate_crypto::{Bitmap, KeyFile, Policy, SchemeKind};
 use quorate_engine::Bundling;
 use quorate_ledger::Noop;

@@ -2,10 +2,8 @@
 //!
 //! Validators 0 to 2 of four run; whoever attacks holds the key of the fourth, or none.
 
-mod common;
-
+use crate::common::{Cluster, TIMEOUT, expect_progress, new_identity};
 use bytes::Bytes;
-use common::{Cluster, TIMEOUT, expect_progress, new_identity};
 use quorate_consensus as consensus;
 use quorate_consensus::chained;
 use quorate_crypto::{Digest, IdentitySecret, KeyFile, Share};

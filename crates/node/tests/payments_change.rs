@@ -1,9 +1,7 @@
 //! Change of a payment network's authorities, over TLS and real disks: one whose disk is lost is
 //! replaced, and the money goes on.
 
-mod common;
-
-use common::wait_until;
+use crate::common::wait_until;
 use parking_lot::Mutex;
 use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_node::NodeError;

@@ -1,9 +1,7 @@
 //! Authorities that change while payments go on, as the committee behind them orders it: over TLS
 //! and real disks, in one process.
 
-mod common;
-
-use common::wait_until;
+use crate::common::{self, wait_until};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_engine::Settings;

@@ -1,8 +1,6 @@
 //! Members that do not reach each other: a third hands on their bytes, and nobody else's.
 
-mod common;
-
-use common::{Cluster, TIMEOUT, expect_progress, new_identity, wait_until};
+use crate::common::{Cluster, TIMEOUT, expect_progress, new_identity, wait_until};
 use quorate_crypto::{IdentitySecret, KeyFile};
 use quorate_ledger::Noop;
 use quorate_node::tls::{Dialer, no_name};

@@ -1,9 +1,7 @@
 //! Releases of locked coins from end to end: authorities, each with a validator beside it, payers
 //! and their committee, over TLS and real disks in one process.
 
-mod common;
-
-use common::{get, wait_until};
+use crate::common::{self, get, wait_until};
 use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_engine::{ProtocolKind, Settings};
 use quorate_ledger::payments::ReleaseService;

@@ -1,9 +1,7 @@
 //! Validators that lost their bodies, or were away for longer than anybody keeps blocks.
 
-mod common;
-
+use crate::common::{self, Cluster, TIMEOUT, client, wait_until};
 use bytes::Bytes;
-use common::{Cluster, TIMEOUT, client, wait_until};
 use quorate_engine::Settings;
 use quorate_node::transport::Limits;
 use quorate_node::{CallResult, TestnetPlan, Validator};

@@ -6,6 +6,7 @@ mod decisions;
 mod docs;
 mod functions;
 mod links;
+mod modules;
 mod names;
 mod readme;
 mod tags;
@@ -33,6 +34,7 @@ pub(crate) const ALL: &[Check] = &[
     Check { name: "tags", run: tags::check },
     Check { name: "decisions", run: decisions::check },
     Check { name: "links", run: links::check },
+    Check { name: "modules", run: modules::check },
     Check { name: "names", run: names::check },
     Check { name: "readme", run: readme::check },
     Check { name: "circles", run: circles::check },

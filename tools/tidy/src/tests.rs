@@ -64,6 +64,11 @@ fn links_lead_somewhere() {
 }
 
 #[test]
+fn every_file_belongs_to_a_program() {
+    holds("modules");
+}
+
+#[test]
 fn documents_name_what_is_there() {
     holds("names");
 }

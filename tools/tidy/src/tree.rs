@@ -1,4 +1,5 @@
-//! The working tree: its Rust files scanned, its Markdown as text, and the names of all others.
+//! The working tree: its Rust files scanned, its Markdown and its packages' manifests as text, and
+//! the names of all others.
 
 use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,8 @@ pub(crate) struct Tree {
     pub(crate) sources: Vec<Source>,
     /// Markdown by its path from the root.
     pub(crate) pages: BTreeMap<String, String>,
+    /// `Cargo.toml` by its folder's path from the root.
+    pub(crate) manifests: BTreeMap<String, String>,
     /// Paths of all files and folders, from the root.
     pub(crate) paths: BTreeSet<String>,
 }
@@ -40,6 +43,8 @@ impl Tree {
                 self.sources.push(Source::new(path, fs::read_to_string(entry.path())?));
             } else if name.ends_with(".md") {
                 self.pages.insert(path, fs::read_to_string(entry.path())?);
+            } else if let Some(package) = path.strip_suffix("/Cargo.toml") {
+                self.manifests.insert(package.to_owned(), fs::read_to_string(entry.path())?);
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Committees in this process, for the tests in this folder.
 
-#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(unreachable_pub, missing_docs)]
 
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyCache, SchemeKind};

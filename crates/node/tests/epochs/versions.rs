@@ -1,7 +1,7 @@
 //! Another version of what is executed, from an epoch on.
 
-use super::common::{Cluster, TIMEOUT, wait_until};
 use super::{Process, bring, change, client_of, next_file};
+use crate::common::{Cluster, TIMEOUT, wait_until};
 use bytes::Bytes;
 use quorate_crypto::{Digest, hash};
 use quorate_ledger::Noop;
