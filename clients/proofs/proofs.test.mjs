@@ -246,3 +246,23 @@ test("a proof as deep as proofs can be", () => {
   const proof = [1, 0, 0, 0, 0, 0, 0, 0, ...positions.flatMap(inner), ...pruned, ...positions.flatMap(() => pruned)];
   assert.throws(() => verifyGet(root, valueHash(root), Uint8Array.from(proof)), /^ProofError: .*not of the state/);
 });
+
+test("a proof is of the block that is named, or there is none", async () => {
+  const proofAt = (block) => client.request({ method: "eth_getProof", params: [asked.token, [], block] });
+  const older = await client.getBlock({ blockNumber: asked.height - 1n });
+  for (const block of [older.hash, toHex(older.number), "earliest"]) {
+    await assert.rejects(proofAt(block), ({ details }) => details.includes("proofs are of the newest state"));
+  }
+  for (const name of ["hash", "number"]) {
+    for (;;) {
+      const block = await client.getBlock();
+      const answer = await proofAt(name === "hash" ? block.hash : toHex(block.number)).catch(({ details }) => details);
+      // The next block may have come first.
+      if (typeof answer === "string") assert.match(answer, /proofs are of the newest state/);
+      else {
+        assert.equal(answer.blockHash, block.hash);
+        break;
+      }
+    }
+  }
+});

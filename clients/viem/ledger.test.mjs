@@ -539,6 +539,59 @@ test("blocks are simulated, and nothing of them is kept", async () => {
   assert.equal(await balance(to), 0n);
 });
 
+test("the rules are told", async () => {
+  const { current, next, last } = await reader.request({ method: "eth_config" });
+  assert.equal(BigInt(current.chainId), BigInt(chain.id));
+  assert.deepEqual([current.activationTime, next, last], [0, null, null]);
+  assert.match(current.forkId, /^0x[0-9a-f]{8}$/);
+  assert.equal(current.precompiles.ECREC, pad("0x01", { size: 20 }));
+  assert.ok(current.precompiles.BLS12_G1ADD, "Prague's are there");
+});
+
+test("a call pays the price that it names", async () => {
+  // GASPRICE
+  const code = "0x3a5f5260205ff3";
+  const to = stranger();
+  const call = { to, account: owner.account.address, gas: 100_000n, stateOverride: [{ address: to, code }] };
+  const gasPrice = await enough();
+  assert.equal(BigInt((await reader.call({ ...call, gasPrice })).data), gasPrice);
+  assert.equal(BigInt((await reader.call(call)).data), 0n);
+  const poor = reader.call({ ...call, account: stranger(), gasPrice: ETHER });
+  await assert.rejects(poor, ({ details }) => details.startsWith("insufficient funds for gas * price + value"));
+});
+
+test("calls are traced on what those before them left, step by step", async () => {
+  const [from, to] = [owner.account.address, stranger()];
+  // totalSupply()
+  const supply = { to: token.address, data: "0x18160ddd" };
+  const { data } = await reader.call(supply);
+  const calls = [
+    [{ from, to, value: numberToHex(5n) }, ["stateDiff"]],
+    [{ from, to, value: numberToHex(2n) }, ["stateDiff", "trace"]],
+    [supply, ["vmTrace"]],
+  ];
+  const traces = await reader.request({ method: "trace_callMany", params: [calls, "latest"] });
+  const paid = traces.slice(0, 2).map((trace) => trace.stateDiff[to.toLowerCase()].balance);
+  assert.deepEqual(paid, [{ "+": "0x5" }, { "*": { from: "0x5", to: "0x7" } }]);
+  assert.deepEqual(traces.map(({ trace }) => trace.length), [0, 1, 0]);
+  assert.equal(traces[2].output, data);
+  const steps = traces[2].vmTrace.ops.map(({ op }) => op);
+  assert.ok(steps.includes("SLOAD") && steps.at(-1) === "RETURN", String(steps));
+  assert.equal(await balance(to), 0n);
+});
+
+test("a signed transaction is traced and not sent", async () => {
+  const [from, to] = [owner.account.address, stranger()];
+  const used = await nonce(owner);
+  const fields = { to, value: 3n, gas: 21_000n, gasPrice: await enough(), nonce: used + 7, type: "legacy" };
+  const signed = await owner.signTransaction(fields);
+  const params = [signed, ["trace", "stateDiff"]];
+  const { trace, stateDiff } = await reader.request({ method: "trace_rawTransaction", params });
+  assert.equal(trace[0].action.from, from.toLowerCase());
+  assert.deepEqual(stateDiff[to.toLowerCase()].balance, { "+": "0x3" });
+  assert.deepEqual([await nonce(owner), await balance(to)], [used, 0n]);
+});
+
 test("what one gateway takes, another's knows", { timeout: 120_000 }, async (t) => {
   const elsewhere = createPublicClient({ chain, transport: http(OTHER), pollingInterval: 50 });
   const watcher = createPublicClient({ chain, transport: webSocket(OTHER.replace(/^http/, "ws")) });

@@ -20,6 +20,7 @@ mod dry_runs;
 mod error;
 mod fees;
 mod filters;
+mod forks;
 mod internal_calls;
 mod methods;
 mod module;

@@ -61,7 +61,7 @@ pub use simulate::{
     CallResult, SIMULATED_BLOCKS_MAX, SIMULATED_GAS_MAX, Simulated, SimulatedBlock, SimulatedCall,
     SimulationFailure, SimulationResult,
 };
-pub use trace::{Accessed, TRACE_BYTES_MAX, TraceBlock, TraceForm};
+pub use trace::{Accessed, ReplayParts, TRACE_BYTES_MAX, TraceBlock, TraceForm};
 pub use transaction::{ChainRules, Recovered, TRANSACTION_BYTES_MAX, TransactionError, address};
 pub use under_way::{Arrivals, PendingTransaction, UnderWayQuery};
 pub use world::{Account, account_key, slot_key};

@@ -67,6 +67,7 @@ fn dry_run(
 
 /// A transaction as a caller describes it.
 pub(super) fn call(request: TransactionRequest) -> Result<Call, Failure> {
+    let (max_fee, priority_fee) = fees(&request)?;
     let data = request.input.try_into_unique_input().map_err(invalid)?.unwrap_or_default();
     let access_list = request.access_list.unwrap_or_default().0.into_iter();
     let authorizations = request.authorization_list.unwrap_or_default();
@@ -78,13 +79,26 @@ pub(super) fn call(request: TransactionRequest) -> Result<Call, Failure> {
         from: request.from.unwrap_or_default(),
         to: request.to.and_then(|to| to.to().copied()),
         gas: request.gas,
-        // What a call would pay is not asked of its sender, who may have nothing.
-        gas_price: 0,
+        max_fee,
+        priority_fee,
         value: request.value.unwrap_or_default(),
         data,
         access_list: access_list.map(|item| (item.address, item.storage_keys)).collect(),
         authorizations,
     })
+}
+
+/// Wei that a caller names for a unit of gas, and those for whoever proposes. One that names none
+/// has nothing paid.
+fn fees(request: &TransactionRequest) -> Result<(u128, Option<u128>), Failure> {
+    let (most, priority) = (request.max_fee_per_gas, request.max_priority_fee_per_gas);
+    match request.gas_price {
+        Some(_) if most.is_some() || priority.is_some() => {
+            Err(invalid("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified"))
+        }
+        Some(price) => Ok((price, None)),
+        None => Ok((most.unwrap_or_default(), Some(priority.unwrap_or_default()))),
+    }
 }
 
 /// What a caller has taken for granted.

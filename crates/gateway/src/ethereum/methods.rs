@@ -3,18 +3,24 @@
 
 use super::arguments::{Arguments, Quantity, Slot};
 use super::chain::check_end;
+use super::context::Context;
 use super::error::{self, Failure, internal, invalid};
 use super::module::{Module, Registered, computing, instant, method};
-use super::{convert, dry_runs, fees, otterscan, quorate, simulate, tokens, traces, txpool};
+use super::{convert, dry_runs, fees, forks, otterscan, quorate, simulate, tokens, traces, txpool};
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256, Bytes, U64, U256, keccak256};
 use alloy_rpc_types_eth::{Block, Filter, Index, Transaction, TransactionReceipt};
 use quorate_ledger::evm::{BlockAt, FoundBlock, FoundTransaction, Query, TransactionLocation};
+use std::collections::BTreeMap;
 use tokio::task::spawn_blocking;
+
+/// Most slots of one question.
+const SLOTS_MAX: usize = 1_024;
 
 /// Registers every method of the server.
 pub(super) fn register(module: &mut Module) -> Registered {
     network(module)?;
+    forks::register(module)?;
     blocks(module)?;
     transactions(module)?;
     txpool::register(module)?;
@@ -148,14 +154,46 @@ fn state(module: &mut Module) -> Registered {
         context.chain.query_at::<Bytes>(context.chain.state(arguments.optional()?)?, &query)
     })?;
     method(module, "eth_getStorageAt", |context, mut arguments| {
-        let query = Query::Slot(arguments.next()?, arguments.next::<Slot>()?.0);
-        let at = context.chain.state(arguments.optional()?)?;
-        context.chain.query_at::<U256>(at, &query).map(B256::from)
+        let slot = (arguments.next()?, arguments.next::<Slot>()?.0);
+        let values = slots(context, vec![slot], arguments.optional()?)?;
+        values.into_iter().next().ok_or_else(|| internal("a slot has a value"))
+    })?;
+    computing(module, "eth_getStorageValues", |context, mut arguments| {
+        let asked = arguments.next::<BTreeMap<Address, Vec<Slot>>>()?;
+        let all: Vec<(Address, U256)> = asked
+            .iter()
+            .flat_map(|(address, slots)| slots.iter().map(|slot| (*address, slot.0)))
+            .collect();
+        if all.is_empty() {
+            return Err(invalid("empty request"));
+        }
+        if all.len() > SLOTS_MAX {
+            return Err(invalid(format!("too many slots (max {SLOTS_MAX})")));
+        }
+        let mut values = slots(context, all, arguments.optional()?)?.into_iter();
+        let of_each = asked.into_iter().map(|(address, slots)| {
+            let values: Vec<B256> = values.by_ref().take(slots.len()).collect();
+            (address, values)
+        });
+        Ok(of_each.collect::<BTreeMap<Address, Vec<B256>>>())
     })
 }
 
+/// Values of storage slots, all of one state.
+fn slots(
+    context: &Context,
+    slots: Vec<(Address, U256)>,
+    at: Option<BlockId>,
+) -> Result<Vec<B256>, Failure> {
+    let at = context.chain.state(at)?;
+    let values: Vec<U256> = context.chain.query_at(at, &Query::Slots(slots))?;
+    Ok(values.into_iter().map(B256::from).collect())
+}
+
 fn money(module: &mut Module) -> Registered {
-    instant(module, "eth_gasPrice", |context| U256::from(context.genesis.base_fee))?;
+    for name in ["eth_gasPrice", "eth_baseFee"] {
+        instant(module, name, |context| U256::from(context.genesis.base_fee))?;
+    }
     instant(module, "eth_maxPriorityFeePerGas", |_| U256::ZERO)?;
     computing(module, "eth_feeHistory", |context, mut arguments| {
         let count = arguments.next::<Quantity>()?;

@@ -5,7 +5,7 @@ use super::beside::Description;
 use super::context::Context;
 use super::error::{Failure, internal, invalid, server};
 use crate::receipt::ReceiptFile;
-use alloy_eips::BlockId;
+use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{B256, Bytes, U64, U256};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
@@ -107,20 +107,26 @@ fn receipt(context: &Context, hash: B256) -> Result<Value, Failure> {
 }
 
 /// An account and slots of the newest state, with proofs in the map's own form and what certifies
-/// its root.
+/// its root. A block that is named must be the newest one.
 async fn prove(context: &Arc<Context>, of: ProofOf, at: Option<BlockId>) -> Result<Value, Failure> {
-    let is_newest = match at {
+    let is_newest = |newest: u64, hash: Option<B256>| match at {
         None => true,
-        Some(BlockId::Number(tag)) => !tag.is_number() && !tag.is_earliest(),
-        Some(BlockId::Hash(_)) => false,
+        Some(BlockId::Number(BlockNumberOrTag::Number(number))) => number == newest,
+        Some(BlockId::Number(tag)) => !tag.is_earliest(),
+        Some(BlockId::Hash(named)) => hash.is_none_or(|hash| named.block_hash == hash),
     };
-    if !is_newest {
-        return Err(server("proofs are of the newest state: ask at 'latest'"));
-    }
+    let other = || server("proofs are of the newest state: ask at 'latest'");
     of.check().map_err(invalid)?;
+    // What is asked of an older height is not proven in vain.
+    if !is_newest(context.chain.newest(), None) {
+        return Err(other());
+    }
     let answer = context.connection.query(of.encode().into()).await;
     let (proven, certificate) = answer.map_err(server)?;
     let shown = verify_account(certificate.header.state, &of, &proven).map_err(server)?;
+    if !is_newest(certificate.header.height.0, Some(shown.block)) {
+        return Err(other());
+    }
     let account = shown.account.unwrap_or_default();
     let slot = |(slot, (value, proof)): (&U256, &(U256, bytes::Bytes))| {
         let proof = [Bytes::from(proof.clone())];

@@ -19,8 +19,8 @@ use quorate_ledger::evm::{
 /// Code of a call that stops for another reason than a revert.
 const HALTED: i32 = -32_015;
 
-/// Most calls of a simulation.
-const CALLS_MAX: usize = 5_000;
+/// Most calls that are run one after the other.
+pub(super) const CALLS_MAX: usize = 5_000;
 
 pub(super) fn register(module: &mut Module) -> Registered {
     computing(module, "eth_simulateV1", simulate)
@@ -67,14 +67,7 @@ fn block(block: SimBlock) -> Result<SimulatedBlock, Failure> {
 
 fn simulated_call(request: TransactionRequest) -> Result<SimulatedCall, Failure> {
     let nonce = request.nonce;
-    let (max_fee, priority_fee) = match request.gas_price {
-        Some(price) => (price, None),
-        None => {
-            let priority = request.max_priority_fee_per_gas.unwrap_or_default();
-            (request.max_fee_per_gas.unwrap_or_default(), Some(priority))
-        }
-    };
-    Ok(SimulatedCall { call: call(request)?, nonce, max_fee, priority_fee })
+    Ok(SimulatedCall { call: call(request)?, nonce })
 }
 
 fn shown(

@@ -6,16 +6,22 @@ mod filter;
 use super::arguments::Arguments;
 use super::context::Context;
 use super::dry_runs::{call, overrides};
-use super::error::{Failure, internal, invalid, server};
+use super::error::{Failure, internal, invalid, no_transaction, server};
 use super::module::{Module, Registered, computing, method};
+use super::simulate::CALLS_MAX;
 use alloy_eips::BlockId;
 use alloy_primitives::{B256, Bytes};
-use alloy_rpc_types_eth::Index;
+use alloy_rpc_types_eth::{Index, TransactionRequest};
 use jsonrpsee::core::{DeserializeOwned, JsonRawValue};
-use quorate_ledger::evm::{BlockAt, DryRun, FoundBlock, Overrides, Query, TraceBlock, TraceForm};
+use quorate_ledger::evm::{
+    BlockAt, Call, DryRun, FoundBlock, Overrides, Query, Recovered, ReplayParts, TraceBlock,
+    TraceForm,
+};
 use quorate_types::Height;
 use serde::Deserialize;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A trace, in JSON.
 pub(super) type Trace = Box<JsonRawValue>;
@@ -84,7 +90,7 @@ fn erigon(module: &mut Module) -> Registered {
         let found = found(context, &mut arguments)?;
         let traces = trace(context, found, None, replay(&arguments.next::<Vec<String>>()?)?)?;
         let traces: Vec<Replayed> = serde_json::from_str(traces.get()).map_err(internal)?;
-        traces.into_iter().map(Replayed::named).collect::<Result<Vec<Value>, _>>()
+        traces.into_iter().map(Replayed::named).collect::<Result<Vec<_>, _>>()
     })?;
     computing(module, "trace_call", |context, mut arguments| {
         let call = call(arguments.next()?)?;
@@ -92,6 +98,25 @@ fn erigon(module: &mut Module) -> Registered {
         let (at, block) = context.chain.call_block(arguments.optional()?)?;
         let run = DryRun { call, block, overrides: Overrides::default() };
         shown(context, at, &Query::TraceCall(run, form))
+    })?;
+    computing(module, "trace_callMany", |context, mut arguments| {
+        let calls: Vec<(TransactionRequest, Vec<String>)> = arguments.next()?;
+        if calls.len() > CALLS_MAX {
+            return Err(invalid(format!("at most {CALLS_MAX} calls are traced")));
+        }
+        let (at, block) = context.chain.call_block(arguments.optional()?)?;
+        let calls = calls.into_iter().map(|(request, types)| Ok((call(request)?, replay(&types)?)));
+        let calls = calls.collect::<Result<_, Failure>>()?;
+        shown(context, at, &Query::TraceCalls(calls, block))
+    })?;
+    computing(module, "trace_rawTransaction", |context, mut arguments| {
+        let raw: Bytes = arguments.next()?;
+        let form = replay(&arguments.next::<Vec<String>>()?)?;
+        let rules = context.chain.query(&Query::Rules)?;
+        let transaction = Recovered::read(&raw, rules).map_err(no_transaction)?;
+        let (at, block) = context.chain.call_block(None)?;
+        let (call, overrides) = (Call::from(&transaction), Overrides::default());
+        shown(context, at, &Query::TraceCall(DryRun { call, block, overrides }, form))
     })
 }
 
@@ -100,34 +125,32 @@ fn erigon(module: &mut Module) -> Registered {
 #[serde(rename_all = "camelCase")]
 struct Replayed {
     tx_hash: B256,
-    result: Value,
+    result: BTreeMap<String, Trace>,
 }
 
 impl Replayed {
-    fn named(self) -> Result<Value, Failure> {
-        let Value::Object(mut result) = self.result else {
-            return Err(internal("a replay is an object"));
-        };
-        result.insert("transactionHash".into(), json!(self.tx_hash));
-        Ok(Value::Object(result))
+    fn named(mut self) -> Result<BTreeMap<String, Trace>, Failure> {
+        let hash = to_raw_value(&self.tx_hash).map_err(internal)?;
+        self.result.insert("transactionHash".into(), hash);
+        Ok(self.result)
     }
 }
 
 /// What is asked of a replay.
 fn replay(types: &[String]) -> Result<TraceForm, Failure> {
-    let (mut trace, mut state_diff) = (false, false);
+    let mut parts = ReplayParts::default();
     for kind in types {
         match kind.as_str() {
-            "trace" => trace = true,
-            "stateDiff" => state_diff = true,
-            "vmTrace" => {
-                let text = "there is no vmTrace: the steps are in debug_traceTransaction";
+            "trace" => parts.trace = true,
+            "stateDiff" => parts.state_diff = true,
+            "vmTrace" => parts.vm_trace = true,
+            other => {
+                let text = format!("there are trace, stateDiff and vmTrace, not '{other}'");
                 return Err(invalid(text));
             }
-            other => return Err(invalid(format!("there is trace and stateDiff, not '{other}'"))),
         }
     }
-    Ok(TraceForm::Replay { trace, state_diff })
+    Ok(TraceForm::Replay(parts))
 }
 
 /// Calls of a block's transactions, one after the other.

@@ -5,8 +5,9 @@ use super::execution::{self, Environment, configuration_of, hash_of, next, trans
 use super::history;
 use super::overrides::Overrides;
 use super::stored::damaged;
-use super::transaction::authorization;
+use super::transaction::{Recovered, authorization};
 use super::world::{Codes, ReadError, World};
+use alloy_consensus::Transaction as _;
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::SignedAuthorization;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, TxKind, U256};
@@ -16,6 +17,7 @@ use revm::context::either::Either;
 use revm::context::result::{EVMError, ExecutionResult, HaltReason, ResultAndState};
 use revm::context::{BlockEnv, CfgEnv, Context, TransactionType, TxEnv};
 use revm::handler::MainnetContext;
+use revm::state::EvmState;
 use revm::{ExecuteEvm, InspectEvm, Inspector, MainBuilder, MainContext};
 
 /// Gas that a callee gets with a value, and may not have used up (EIP-150).
@@ -27,11 +29,14 @@ const TOLERANCE: u64 = 64;
 /// Gas of a transaction that carries a value and nothing else.
 const TRANSFER_GAS: u64 = 21_000;
 
+/// What a call that has used up its gas is said to be.
+const OUT_OF_GAS: &str = "out of gas";
+
 /// Milliseconds after which an estimate is still enough.
 const LATER_MS: u64 = 12_000;
 
-/// A transaction that nobody signed.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+/// A transaction that nobody signed; by default one of nobody that carries nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Call {
     /// Address that it is run for, as its sender.
     pub from: Address,
@@ -39,8 +44,12 @@ pub struct Call {
     pub to: Option<Address>,
     /// Most gas; by default, and at most, as much as a transaction may use.
     pub gas: Option<u64>,
-    /// Wei a unit of gas.
-    pub gas_price: u128,
+    /// Wei a unit of gas at most. Where it is 0, as by default, nothing is paid, whatever a block
+    /// asks; else it is asked and paid as in a block.
+    pub max_fee: u128,
+    /// Wei of these for whoever proposes, at most; `None`: all of them (a legacy transaction, or
+    /// EIP-2930).
+    pub priority_fee: Option<u128>,
     /// Wei that it carries.
     pub value: U256,
     /// Input of the call.
@@ -54,6 +63,30 @@ pub struct Call {
 impl Call {
     pub(super) fn kind(&self) -> TxKind {
         self.to.map_or(TxKind::Create, TxKind::Call)
+    }
+
+    /// Returns `true` if nothing is paid for its gas.
+    pub(super) fn is_free(&self) -> bool {
+        self.max_fee == 0 && self.priority_fee.unwrap_or_default() == 0
+    }
+}
+
+impl From<&Recovered> for Call {
+    /// What a signed transaction does, at whatever place among its sender's.
+    fn from(of: &Recovered) -> Self {
+        let tx = &of.envelope;
+        let declared = tx.access_list().cloned().unwrap_or_default().0.into_iter();
+        Self {
+            from: of.sender,
+            to: tx.to(),
+            gas: Some(tx.gas_limit()),
+            max_fee: tx.max_fee_per_gas(),
+            priority_fee: tx.max_priority_fee_per_gas(),
+            value: tx.value(),
+            data: tx.input().clone(),
+            access_list: declared.map(|item| (item.address, item.storage_keys)).collect(),
+            authorizations: of.delegations().to_vec(),
+        }
     }
 }
 
@@ -93,6 +126,17 @@ pub enum Called {
         /// Reason as Ethereum's tools know it.
         reason: String,
     },
+}
+
+impl Called {
+    /// Returns `true` if more gas may mend it.
+    fn lacks_gas(&self) -> bool {
+        match self {
+            Self::Halted { reason } => reason == OUT_OF_GAS,
+            Self::Invalid { reason } => reason.starts_with(execution::INTRINSIC_GAS),
+            Self::Success { .. } | Self::Reverted { .. } => false,
+        }
+    }
 }
 
 /// Block that a dry run takes part in.
@@ -150,8 +194,19 @@ impl<'a> Simulation<'a> {
         block
     }
 
-    /// State as the machine finds it.
-    fn world<'b>(
+    /// Hash of a block before the one that is simulated.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub(super) fn hash_of(&self, height: u64) -> Result<B256, StateError> {
+        hash_of(self.state, height)
+    }
+
+    /// State as the machine finds it, with the hashes of [`Simulation::hash_of`].
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub(super) fn world<'b>(
         &'b self,
         hashes: &'b dyn Fn(u64) -> Result<B256, StateError>,
     ) -> Result<World<'b>, StateError> {
@@ -160,25 +215,26 @@ impl<'a> Simulation<'a> {
         Ok(world)
     }
 
-    /// Runs a transaction under an inspector, with which `show` makes something of it.
+    /// Runs a transaction under an inspector, with which `show` makes something of it; gives that,
+    /// and what the transaction changes.
     ///
     /// # Errors
     /// When the state cannot be read; the inner error says why the transaction does not begin, or
     /// is whatever `show` has.
-    pub(super) fn inspect<I, T>(
+    pub(super) fn inspect<'b, 'w, I, T>(
         &self,
+        world: &'b mut World<'w>,
         call: &Call,
         inspector: I,
-        show: impl FnOnce(&mut I, Inspected<'_, '_>) -> Result<Result<T, String>, StateError>,
-    ) -> Result<Result<T, String>, StateError>
+        show: impl FnOnce(&mut I, Inspected<'_, 'w>) -> Result<Result<T, String>, StateError>,
+    ) -> Result<Result<(T, EvmState), String>, StateError>
     where
-        I: for<'w> Inspector<MainnetContext<World<'w>>>,
+        I: Inspector<MainnetContext<&'b mut World<'w>>>,
     {
-        let hashes = |height| hash_of(self.state, height);
-        let (tx, block) = (self.env(call, self.gas(call)), self.block());
+        let (tx, block) = (self.env(call, self.gas(call)?), self.block());
         let mut evm = Context::mainnet()
-            .with_db(self.world(&hashes)?)
-            .with_cfg(self.configuration(&block))
+            .with_db(world)
+            .with_cfg(self.configuration(&block, call))
             .with_block(block.clone())
             .build_mainnet_with_inspector(inspector);
         let result = match evm.inspect_tx(tx.clone()) {
@@ -186,8 +242,10 @@ impl<'a> Simulation<'a> {
             Err(EVMError::Database(ReadError(error))) => return Err(error),
             Err(error) => return Ok(Err(execution::said(&error, tx.gas_limit, call.from))),
         };
-        let world = &mut evm.ctx.journaled_state.database;
-        show(&mut evm.inspector, Inspected { tx: &tx, block: &block, result: &result, world })
+        let world = &mut *evm.ctx.journaled_state.database;
+        let inspected = Inspected { tx: &tx, block: &block, result: &result, world };
+        let shown = show(&mut evm.inspector, inspected)?;
+        Ok(shown.map(|shown| (shown, result.state)))
     }
 
     /// Runs a transaction.
@@ -195,7 +253,7 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// When the state cannot be read.
     pub(super) fn call(&self, call: &Call) -> Result<Called, StateError> {
-        Ok(self.run(call, self.gas(call))?.0)
+        Ok(self.run(call, self.gas(call)?)?.0)
     }
 
     /// Estimates the gas that a transaction needs, within a part in [`TOLERANCE`]; or gives its
@@ -224,14 +282,20 @@ impl<'a> Simulation<'a> {
     }
 
     fn least_gas(&self, call: &Call) -> Result<Result<u64, Called>, StateError> {
-        if self.is_plain_transfer(call)?
+        let payable = self.payable_gas(call)?;
+        let mut enough = call.gas.map_or(payable, |gas| gas.min(payable));
+        if enough >= TRANSFER_GAS
+            && self.is_plain_transfer(call)?
             && let (Called::Success { .. }, _) = self.run(call, TRANSFER_GAS)?
         {
             return Ok(Ok(TRANSFER_GAS));
         }
-        let mut enough = self.gas(call);
         let (gas_used, refunded) = match self.run(call, enough)? {
             (Called::Success { gas_used, .. }, refunded) => (gas_used, refunded),
+            (called, _) if called.lacks_gas() && enough == payable && payable < self.most_gas() => {
+                let reason = format!("gas required exceeds allowance ({payable})");
+                return Ok(Err(Called::Invalid { reason }));
+            }
             (called, _) => return Ok(Err(called)),
         };
         let mut too_little = gas_used - 1;
@@ -254,25 +318,42 @@ impl<'a> Simulation<'a> {
     fn is_plain_transfer(&self, call: &Call) -> Result<bool, StateError> {
         let has_nothing_else = call.data.is_empty() && call.authorizations.is_empty();
         let (true, Some(to)) = (has_nothing_else, call.to) else { return Ok(false) };
-        let hashes = |height| hash_of(self.state, height);
-        let account = self.world(&hashes)?.account(to)?;
-        Ok(account.code_hash == KECCAK256_EMPTY && self.gas(call) >= TRANSFER_GAS)
+        let hashes = |height| self.hash_of(height);
+        Ok(self.world(&hashes)?.account(to)?.code_hash == KECCAK256_EMPTY)
     }
 
-    fn configuration(&self, block: &BlockEnv) -> CfgEnv {
+    fn configuration(&self, block: &BlockEnv, call: &Call) -> CfgEnv {
         let mut configuration = configuration_of(self.genesis, block);
         configuration.disable_nonce_check = true;
         configuration.disable_eip3607 = true;
-        configuration.disable_base_fee = true;
+        configuration.disable_base_fee = call.is_free();
         configuration.disable_block_gas_limit = true;
         configuration
     }
 
     /// Gas limit of a call: tools name more than any transaction may have where they mean all.
-    fn gas(&self, call: &Call) -> u64 {
-        let fork = self.genesis.forks.at(self.block().timestamp.saturating_to());
-        let most = transaction_gas_max(fork);
-        call.gas.map_or(most, |gas| gas.min(most))
+    fn gas(&self, call: &Call) -> Result<u64, StateError> {
+        match call.gas {
+            Some(gas) => Ok(gas.min(self.most_gas())),
+            None => self.payable_gas(call),
+        }
+    }
+
+    /// Gas that any transaction may have.
+    fn most_gas(&self) -> u64 {
+        transaction_gas_max(self.genesis.forks.at(self.block().timestamp.saturating_to()))
+    }
+
+    /// Gas that a call may have and that its sender can pay for, at the price that it names.
+    fn payable_gas(&self, call: &Call) -> Result<u64, StateError> {
+        let most = self.most_gas();
+        if call.max_fee == 0 {
+            return Ok(most);
+        }
+        let hashes = |height| self.hash_of(height);
+        let balance = self.world(&hashes)?.account(call.from)?.balance;
+        let paid = balance.saturating_sub(call.value) / U256::from(call.max_fee);
+        Ok(paid.saturating_to::<u64>().min(most))
     }
 
     fn env(&self, call: &Call, gas: u64) -> TxEnv {
@@ -281,11 +362,11 @@ impl<'a> Simulation<'a> {
 
     /// Runs a call with so much gas; gives the result, and the gas refunded.
     fn run(&self, call: &Call, gas: u64) -> Result<(Called, u64), StateError> {
-        let hashes = |height| hash_of(self.state, height);
+        let hashes = |height| self.hash_of(height);
         let block = self.block();
         let mut evm = Context::mainnet()
             .with_db(self.world(&hashes)?)
-            .with_cfg(self.configuration(&block))
+            .with_cfg(self.configuration(&block, call))
             .with_block(block)
             .build_mainnet();
         match evm.transact_one(self.env(call, gas)) {
@@ -321,16 +402,18 @@ fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
     let access_list = access_list(call);
     let authorizations = call.authorizations.iter().map(authorization);
     let authorization_list: Vec<_> = authorizations.map(Either::Right).collect();
-    let kind = match (authorization_list.is_empty(), access_list.0.is_empty()) {
+    let kind = match (authorization_list.is_empty(), call.priority_fee) {
         (false, _) => TransactionType::Eip7702,
-        (true, false) => TransactionType::Eip2930,
-        (true, true) => TransactionType::Legacy,
+        (true, Some(_)) => TransactionType::Eip1559,
+        (true, None) if !access_list.0.is_empty() => TransactionType::Eip2930,
+        (true, None) => TransactionType::Legacy,
     };
     TxEnv {
         tx_type: kind.into(),
         caller: call.from,
         gas_limit: gas,
-        gas_price: call.gas_price,
+        gas_price: call.max_fee,
+        gas_priority_fee: call.priority_fee,
         kind: call.kind(),
         value: call.value,
         data: call.data.clone(),
@@ -355,7 +438,7 @@ pub(super) fn called(result: ExecutionResult) -> (Called, u64) {
 /// What stopped a call, in the words that Ethereum's tools know.
 fn halted(reason: &HaltReason) -> String {
     let words = match reason {
-        HaltReason::OutOfGas(_) => "out of gas",
+        HaltReason::OutOfGas(_) => OUT_OF_GAS,
         HaltReason::OpcodeNotFound | HaltReason::InvalidFEOpcode | HaltReason::NotActivated => {
             "invalid opcode"
         }

@@ -1,8 +1,11 @@
 //! Ethereum's rules by name, and when a chain changes them.
 
 use alloy_genesis::ChainConfig;
+use alloy_primitives::Address;
 use quorate_crypto::mutants::{self, Mutant};
+use revm::precompile::Precompiles;
 use revm::primitives::hardfork::SpecId;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 /// Rules of Ethereum's machine, named for the fork that began them.
@@ -39,6 +42,13 @@ impl FromStr for Fork {
 }
 
 impl Fork {
+    /// Contracts that are part of the rules, by their names (EIP-7910).
+    #[must_use]
+    pub fn precompiles(self) -> BTreeMap<String, Address> {
+        let contracts = Precompiles::new(self.spec().into()).inner().iter();
+        contracts.map(|(at, contract)| (contract.id().name().to_owned(), *at)).collect()
+    }
+
     /// Rules as the machine names them.
     pub(super) fn spec(self) -> SpecId {
         match self {
@@ -81,6 +91,15 @@ impl ForkSchedule {
             Self { prague, .. } if has(prague) => Fork::Prague,
             _ => Fork::Cancun,
         }
+    }
+
+    /// Rules of the first block, and those that follow them, each with the time from which on they
+    /// hold.
+    #[must_use]
+    pub fn activations(self) -> Vec<(u64, Fork)> {
+        let times = [Some(0), self.prague, self.osaka].into_iter().flatten();
+        let times: BTreeSet<u64> = times.collect();
+        times.into_iter().map(|time| (time, self.at(time))).collect()
     }
 
     /// Reads the forks of a chain that begins at this time. A file that names none means Prague's
@@ -165,6 +184,24 @@ mod tests {
         let [cancun, prague, osaka] = [Fork::Cancun, Fork::Prague, Fork::Osaka];
         assert_eq!(at, [cancun, cancun, prague, prague, osaka, osaka]);
         assert_eq!(read(r#", "cancunTime": 5"#).expect("one").at(u64::MAX), Fork::Cancun);
+    }
+
+    #[test]
+    fn activations_are_the_times_at_which_rules_change() {
+        let [cancun, prague, osaka] = [Fork::Cancun, Fork::Prague, Fork::Osaka];
+        let both = ForkSchedule { prague: Some(1_500), osaka: Some(2_000) };
+        assert_eq!(both.activations(), [(0, cancun), (1_500, prague), (2_000, osaka)]);
+        let at_once = ForkSchedule { prague: Some(7), osaka: Some(7) };
+        assert_eq!(at_once.activations(), [(0, cancun), (7, osaka)]);
+        assert_eq!(ForkSchedule::default().activations(), [(0, prague)]);
+    }
+
+    #[test]
+    fn rules_have_the_precompiled_contracts_of_their_fork() {
+        let has = |fork: Fork, name: &str| fork.precompiles().contains_key(name);
+        assert_eq!(Fork::London.precompiles()["ECREC"], Address::with_last_byte(1));
+        assert!(!has(Fork::Cancun, "BLS12_G1ADD") && has(Fork::Prague, "BLS12_G1ADD"));
+        assert!(!has(Fork::Prague, "P256VERIFY") && has(Fork::Osaka, "P256VERIFY"));
     }
 
     #[test]

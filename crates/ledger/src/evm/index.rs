@@ -407,14 +407,10 @@ impl Reading<'_> {
     /// What a token says that a holder has; nothing where it does not say.
     fn balance(&self, token: Address, of: &HolderKey) -> Result<U256, StateError> {
         let call = Call {
-            from: Address::ZERO,
             to: Some(token),
             gas: Some(BALANCE_GAS),
-            gas_price: 0,
-            value: U256::ZERO,
             data: token::balance_call(of.account, of.id),
-            access_list: Vec::new(),
-            authorizations: Vec::new(),
+            ..Call::default()
         };
         let (block, overrides) = (CallBlock::Newest, Overrides::default());
         let run = DryRun { call, block, overrides };

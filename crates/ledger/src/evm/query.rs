@@ -1,9 +1,10 @@
 //! Queries of the chain, answered from a view of the state beside execution.
 
-use super::call::{DryRun, Simulation};
+use super::call::{Call, CallBlock, DryRun, Simulation};
 use super::found::{FoundLog, FoundLogs, FoundTransaction, LOGS_BYTES_MAX, LOGS_MAX, find_at};
 use super::history::{self, FoundBlock, StoredBlock, StoredLog};
 use super::index::{self, IndexQuery};
+use super::overrides::Overrides;
 use super::simulate::{self, Simulated};
 use super::trace::{self, TraceBlock, TraceForm};
 use super::under_way::{UnderWay, UnderWayQuery};
@@ -36,8 +37,8 @@ pub enum Query {
     Account(Address),
     /// An account's code: `Bytes`.
     Code(Address),
-    /// A storage slot: a `U256`.
-    Slot(Address, U256),
+    /// Storage slots: a `Vec<U256>`.
+    Slots(Vec<(Address, U256)>),
     /// Dry run of a transaction in a block: a [`Called`](super::Called).
     Call(DryRun),
     /// Gas that a transaction needs to succeed: a `Result<u64, `[`Called`](super::Called)`>`, whose
@@ -48,6 +49,8 @@ pub enum Query {
     AccessList(DryRun),
     /// Trace of a dry run: JSON.
     TraceCall(DryRun, TraceForm),
+    /// Traces of dry runs, each on what those before it left: JSON.
+    TraceCalls(Vec<(Call, TraceForm)>, CallBlock),
     /// Traces of a block's transactions, put to the state after the block before it: JSON.
     TraceBlock(TraceBlock),
     /// Blocks that are not, after the newest: a `Result<Vec<`[`SimulationResult`]`>,
@@ -275,7 +278,10 @@ impl EvmReader {
             Query::Transaction(hash) => answer(&find_transaction(state, hash)?),
             Query::Account(at) => answer(&account(state, at)?),
             Query::Code(at) => answer(&world::code(state, account(state, at)?.code_hash)?),
-            Query::Slot(at, slot) => answer(&world::slot(state, at, slot)?),
+            Query::Slots(slots) => {
+                let value = |(at, slot)| world::slot(state, at, slot);
+                answer(&slots.into_iter().map(value).collect::<Result<Vec<U256>, _>>()?)
+            }
             Query::Call(run) => answer(&self.simulation(state, &run)?.call(&run.call)?),
             Query::Estimate(run) => answer(&self.simulation(state, &run)?.estimate(&run.call)?),
             Query::AccessList(run) => {
@@ -284,6 +290,11 @@ impl EvmReader {
             }
             Query::TraceCall(run, form) => {
                 trace::call(&self.simulation(state, &run)?, &run.call, &form)
+            }
+            Query::TraceCalls(calls, block) => {
+                let (call, overrides) = (Call::default(), Overrides::default());
+                let run = DryRun { call, block, overrides };
+                trace::calls(&self.simulation(state, &run)?, &calls)
             }
             Query::TraceBlock(of) => trace::block((&self.genesis, &self.codes), state, &of),
             Query::Simulate(simulated) => {

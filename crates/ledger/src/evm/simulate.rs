@@ -63,14 +63,10 @@ pub struct SimulatedBlock {
 /// A call of a simulated block.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SimulatedCall {
-    /// Ends, input and value of the call.
+    /// What it does, and pays.
     pub call: Call,
     /// Its nonce; by default its sender's.
     pub nonce: Option<u64>,
-    /// Wei a unit of gas at most.
-    pub max_fee: u128,
-    /// Wei of these for whoever proposes; `None`: all of them (a legacy transaction, or EIP-2930).
-    pub priority_fee: Option<u128>,
 }
 
 /// Result of a simulated block.
@@ -273,7 +269,7 @@ impl Chain<'_> {
         simulated: &SimulatedCall,
         executed: &mut ExecutedBlock,
     ) -> Result<CallResult, Stop> {
-        let configuration = self.configuration(block, simulated);
+        let configuration = self.configuration(block, &simulated.call);
         let fork = self.genesis.forks.at(block.timestamp.saturating_to());
         let call = &simulated.call;
         let room = (block.gas_limit - executed.gas_used().min(block.gas_limit)).min(self.gas_left);
@@ -284,7 +280,7 @@ impl Chain<'_> {
         }
         let account = self.world.account(call.from)?;
         let nonce = simulated.nonce.unwrap_or(account.nonce);
-        let raw = unsigned(simulated, (nonce, gas), self.genesis.chain_id);
+        let raw = unsigned(call, (nonce, gas), self.genesis.chain_id);
         let hash = keccak256(&raw);
         let transaction = Recovered::known(&raw, call.from, hash)?;
         let (result, transfers) = self.run(&transaction, configuration, block)?;
@@ -347,12 +343,11 @@ impl Chain<'_> {
         Ok(())
     }
 
-    fn configuration(&self, block: &BlockEnv, call: &SimulatedCall) -> CfgEnv {
+    fn configuration(&self, block: &BlockEnv, call: &Call) -> CfgEnv {
         let mut configuration = configuration_of(self.genesis, block);
         let is_lax = !self.of.validation;
-        let is_free = call.max_fee == 0 && call.priority_fee.unwrap_or_default() == 0;
         configuration.disable_nonce_check |= is_lax;
-        configuration.disable_base_fee = is_lax && is_free;
+        configuration.disable_base_fee = is_lax && call.is_free();
         // Whatever has code may send, as in Geth.
         configuration.disable_eip3607 = true;
         configuration
@@ -360,14 +355,13 @@ impl Chain<'_> {
 }
 
 /// A call as a transaction with no signature, of the kind that its fields say.
-fn unsigned(of: &SimulatedCall, (nonce, gas_limit): (u64, u64), chain_id: u64) -> Bytes {
-    let SimulatedCall { call, max_fee, priority_fee, .. } = of;
+fn unsigned(call: &Call, (nonce, gas_limit): (u64, u64), chain_id: u64) -> Bytes {
     let (to, value, input) = (call.kind(), call.value, call.data.clone());
     let access_list = access_list(call);
-    let (max_fee_per_gas, gas_price) = (*max_fee, *max_fee);
-    let max_priority_fee_per_gas = priority_fee.unwrap_or(gas_price);
+    let (max_fee_per_gas, gas_price) = (call.max_fee, call.max_fee);
+    let max_priority_fee_per_gas = call.priority_fee.unwrap_or(gas_price);
     let nobody = Signature::new(U256::ZERO, U256::ZERO, false);
-    let envelope: TxEnvelope = match (call.to, priority_fee) {
+    let envelope: TxEnvelope = match (call.to, call.priority_fee) {
         (Some(to), _) if !call.authorizations.is_empty() => TxEip7702 {
             chain_id,
             nonce,

@@ -64,16 +64,7 @@ fn run(call: Call, block: CallBlock) -> DryRun {
 
 /// A call without anything, of nobody.
 fn call_of(to: Address) -> Call {
-    Call {
-        from: Address::ZERO,
-        to: Some(to),
-        gas: None,
-        gas_price: 0,
-        value: U256::ZERO,
-        data: EvmBytes::new(),
-        access_list: Vec::new(),
-        authorizations: Vec::new(),
-    }
+    Call { to: Some(to), ..Call::default() }
 }
 
 /// A ledger with one client, through whose requests everything comes.
@@ -122,10 +113,13 @@ impl Ledger {
     }
 
     fn ask<T: BorshDeserialize>(&mut self, query: &Query) -> Result<T, String> {
+        Ok(T::try_from_slice(&self.answer(query)?).expect("the question's answer"))
+    }
+
+    fn answer(&mut self, query: &Query) -> Result<Bytes, String> {
         let view = self.executor.view().expect("a view");
         let reader = self.executor.reader().expect("a reader");
-        let answer = view.query(reader.as_ref(), &query.encode()).expect("reads")?;
-        Ok(T::try_from_slice(&answer).expect("the question's answer"))
+        view.query(reader.as_ref(), &query.encode()).expect("reads")
     }
 
     /// Asks of the state as it was after a height.
@@ -308,14 +302,9 @@ fn a_contract_is_created_called_and_logs() {
     let result = applied(&ledger.execute(&[rich.sign(transfer)])[0]);
     assert!(result.success);
     let of = Call {
-        from: Address::ZERO,
         to: Some(token),
-        gas: None,
-        gas_price: 0,
-        value: U256::ZERO,
         data: mix::call("balanceOf(address)", &[to.into_word()]),
-        access_list: Vec::new(),
-        authorizations: Vec::new(),
+        ..Call::default()
     };
     let called: Called = ledger.ask(&Query::Call(run(of, NEXT))).expect("a call");
     let Called::Success { output, .. } = called else { panic!("{called:?}") };
@@ -522,12 +511,8 @@ fn a_call_says_why_it_fails_and_an_estimate_is_enough() {
     let call = Call {
         from: Address::repeat_byte(1),
         to: Some(mix::TOKEN),
-        gas: None,
-        gas_price: 0,
-        value: U256::ZERO,
         data: mix::transfer(Address::repeat_byte(2), U256::from(1)),
-        access_list: Vec::new(),
-        authorizations: Vec::new(),
+        ..Call::default()
     };
     let Called::Reverted { output } =
         ledger.ask(&Query::Call(run(call.clone(), NEXT))).expect("a call")
@@ -568,16 +553,7 @@ fn called_once(code: &'static [u8], at_ms: u64) -> (Ledger, Call) {
     let call = TxEip1559 { gas_limit: 100_000, ..payment(0, contract, U256::ZERO) };
     let outcomes = ledger.execute_at(at_ms, &[signer(RICH).sign(call)]);
     assert!(applied(&outcomes[0]).success);
-    let call = Call {
-        from: signer(RICH).address(),
-        to: Some(contract),
-        gas: None,
-        gas_price: 0,
-        value: U256::ZERO,
-        data: EvmBytes::new(),
-        access_list: Vec::new(),
-        authorizations: Vec::new(),
-    };
+    let call = Call { from: signer(RICH).address(), to: Some(contract), ..Call::default() };
     (ledger, call)
 }
 
@@ -625,12 +601,8 @@ fn a_plain_transfer_needs_what_it_uses() {
     let call = Call {
         from: signer(RICH).address(),
         to: Some(Address::repeat_byte(9)),
-        gas: None,
-        gas_price: 0,
         value: U256::ONE,
-        data: EvmBytes::new(),
-        access_list: Vec::new(),
-        authorizations: Vec::new(),
+        ..Call::default()
     };
     let mut ask = |call: Call| {
         ledger.ask::<Result<u64, Called>>(&Query::Estimate(run(call, NEXT))).expect("an estimate")
@@ -641,6 +613,62 @@ fn a_plain_transfer_needs_what_it_uses() {
     let poor = Call { from: Address::repeat_byte(8), ..call };
     let Err(Called::Invalid { reason }) = ask(poor) else { panic!("who has nothing pays") };
     assert!(reason.starts_with("insufficient funds for gas * price + value"), "{reason}");
+}
+
+/// What a call names as its price is what the machine shows, asks for and takes.
+#[test]
+fn a_call_with_a_price_pays_it() {
+    // GASPRICE, and BALANCE of the caller
+    let code = &[0x3a, 0x5f, 0x52, 0x33, 0x31, 0x60, 32, 0x52, 0x60, 64, 0x5f, 0xf3];
+    let contract = Address::repeat_byte(0xc0);
+    let mut genesis = Genesis { base_fee: 7, ..genesis() };
+    let account = alloy_genesis::GenesisAccount::default().with_code(Some(code[..].into()));
+    genesis.accounts.insert(contract, account);
+    let mut ledger = Ledger::new(genesis);
+    let rich = Call { from: signer(RICH).address(), gas: Some(100_000), ..call_of(contract) };
+    let mut ask = |call: Call| ledger.ask::<Called>(&Query::Call(run(call, NEXT))).expect("a call");
+    let seen = |called: Called| match called {
+        Called::Success { output, .. } => {
+            (U256::from_be_slice(&output[..32]), U256::from_be_slice(&output[32..]))
+        }
+        called => panic!("{called:?}"),
+    };
+    let why = |called: Called| match called {
+        Called::Invalid { reason } => reason,
+        called => panic!("{called:?}"),
+    };
+    let all = ether(1_000);
+    assert_eq!(seen(ask(rich.clone())), (U256::ZERO, all), "without a price nothing is paid");
+    let legacy = Call { max_fee: 9, ..rich.clone() };
+    assert_eq!(seen(ask(legacy.clone())), (U256::from(9), all - U256::from(900_000)));
+    let fees = Call { max_fee: 20, priority_fee: Some(2), ..rich.clone() };
+    assert_eq!(seen(ask(fees.clone())), (U256::from(9), all - U256::from(900_000)));
+    assert_eq!(
+        why(ask(Call { max_fee: 6, ..rich.clone() })),
+        "max fee per gas less than block base fee"
+    );
+    let tip = Call { max_fee: 8, priority_fee: Some(9), ..rich.clone() };
+    assert_eq!(why(ask(tip)), "max priority fee per gas higher than max fee per gas");
+    let nobody = Call { from: Address::repeat_byte(8), ..legacy };
+    assert!(why(ask(nobody.clone())).starts_with("insufficient funds for gas * price + value"));
+    // Unless it names its gas, it has what its sender can pay for.
+    let price = all.to::<u128>() / 50_000;
+    let dear = Call { max_fee: price, gas: None, ..rich };
+    assert_eq!(seen(ask(dear.clone())).0, U256::from(price));
+
+    let mut estimate = |call: Call| {
+        ledger.ask::<Result<u64, Called>>(&Query::Estimate(run(call, NEXT))).expect("an estimate")
+    };
+    let free = estimate(Call { max_fee: 0, ..dear.clone() }).expect("it succeeds");
+    assert_eq!(estimate(dear.clone()), Ok(free));
+    assert_eq!(estimate(Call { gas: Some(30_000_000), ..dear.clone() }), Ok(free));
+    // Too little to run it, and to begin.
+    for payable in [21_010, 20_000] {
+        let price = all.to::<u128>() / payable;
+        let reason = format!("gas required exceeds allowance ({payable})");
+        let dearer = Call { max_fee: price, ..dear.clone() };
+        assert_eq!(estimate(dearer), Err(Called::Invalid { reason }));
+    }
 }
 
 /// A thousand large logs take as much memory as a hundred thousand small ones.

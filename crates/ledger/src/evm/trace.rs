@@ -12,25 +12,29 @@ use super::stored::damaged;
 use super::transaction::Recovered;
 use super::world::{Codes, ReadError, World};
 use alloy_consensus::Header;
+use alloy_primitives::map::HashSet;
 use alloy_primitives::{Address, B256, U256};
 use alloy_rpc_types_trace::common::TraceResult;
-use alloy_rpc_types_trace::geth::GethDebugBuiltInTracerType::FlatCallTracer;
 use alloy_rpc_types_trace::geth::{GethDebugTracingOptions, GethDefaultTracingOptions};
 use alloy_rpc_types_trace::parity::TraceType;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
-use revm::bytecode::opcode;
+use revm::bytecode::opcode::{self, OpCode};
+use revm::context::either::Either;
 use revm::context::result::EVMError;
 use revm::context::{Context, ContextError, ContextTr};
 use revm::interpreter::interpreter_types::{Jumps, MemoryTr, ReturnData};
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, Interpreter};
 use revm::primitives::Log;
-use revm::{ExecuteCommitEvm, InspectEvm, Inspector, MainBuilder, MainContext};
+use revm::{DatabaseCommit, ExecuteCommitEvm, InspectEvm, Inspector, MainBuilder, MainContext};
 use revm_inspectors::access_list::AccessListInspector;
-use revm_inspectors::tracing::{DebugInspector, DebugInspectorError, TransactionContext};
+use revm_inspectors::tracing::{
+    DebugInspector, DebugInspectorError, TraceLimits, TracingInspector, TracingInspectorConfig,
+    TransactionContext,
+};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::{io, mem};
 
 /// Most bytes of a trace, as they are reckoned while it is made: of its JSON, roughly.
 pub const TRACE_BYTES_MAX: usize = 32 << 20;
@@ -59,12 +63,29 @@ pub enum TraceForm {
     Geth(Vec<u8>),
     /// Erigon's, of its `trace_replayTransaction`: what the transaction returns, and what is asked
     /// for.
-    Replay {
-        /// Calls, with what each returns.
-        trace: bool,
-        /// Accounts and slots, with their values before and after.
-        state_diff: bool,
-    },
+    Replay(ReplayParts),
+}
+
+/// Parts of a replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ReplayParts {
+    /// Calls, with what each returns.
+    pub trace: bool,
+    /// Accounts and slots, with their values before and after.
+    pub state_diff: bool,
+    /// Steps of the machine, with what each pushes and writes, and the code that they are of.
+    pub vm_trace: bool,
+}
+
+impl ReplayParts {
+    fn types(self) -> HashSet<TraceType> {
+        let types = [
+            (self.trace, TraceType::Trace),
+            (self.state_diff, TraceType::StateDiff),
+            (self.vm_trace, TraceType::VmTrace),
+        ];
+        types.into_iter().filter_map(|(is_asked, kind)| is_asked.then_some(kind)).collect()
+    }
 }
 
 /// What a dry run touches.
@@ -84,15 +105,23 @@ type Answer = Result<Result<bytes::Bytes, String>, StateError>;
 /// Bytes of a trace that are left.
 struct Budget {
     left: usize,
-    /// What each step is shown with, where steps are the trace.
+    /// Steps of the trace, where it has some.
     steps: Option<Steps>,
     /// Calls and logs are part of the trace.
     has_frames: bool,
 }
 
 /// What a step is shown with.
+enum Shown {
+    /// What Geth's options say.
+    Options(GethDefaultTracingOptions),
+    /// What it pushes; what it writes to memory is reckoned where it is recorded.
+    Pushed,
+}
+
+/// Steps of a trace.
 struct Steps {
-    shows: GethDefaultTracingOptions,
+    shows: Shown,
     /// Steps of this transaction that were recorded.
     recorded: u64,
     /// Slots of this transaction that were used so far, all of which each step that uses one shows.
@@ -100,19 +129,21 @@ struct Steps {
 }
 
 impl Budget {
-    fn of(inspector: &DebugInspector) -> Self {
-        let steps = match inspector {
-            DebugInspector::Default(_, shows) => {
-                Some(Steps { shows: *shows, recorded: 0, slots: BTreeMap::new() })
+    fn of(recorder: &Recorder, left: usize) -> Self {
+        let shows = match recorder {
+            Either::Left(DebugInspector::Default(_, shows)) => Some(Shown::Options(*shows)),
+            Either::Right(replay) => replay.config().record_steps.then_some(Shown::Pushed),
+            Either::Left(_) => None,
+        };
+        let steps = shows.map(|shows| Steps { shows, recorded: 0, slots: BTreeMap::new() });
+        let has_frames = match recorder {
+            Either::Left(DebugInspector::CallTracer(_, config)) => {
+                config.only_top_call != Some(true)
             }
-            _ => None,
+            Either::Left(DebugInspector::FlatCallTracer(_)) | Either::Right(_) => true,
+            Either::Left(_) => false,
         };
-        let has_frames = match inspector {
-            DebugInspector::CallTracer(_, config) => config.only_top_call != Some(true),
-            DebugInspector::FlatCallTracer(_) => true,
-            _ => false,
-        };
-        Self { left: TRACE_BYTES_MAX, steps, has_frames }
+        Self { left, steps, has_frames }
     }
 
     /// The next transaction begins: what is left is left.
@@ -149,7 +180,14 @@ fn too_large() -> String {
 impl Steps {
     /// Bytes of the step that comes, if it is recorded.
     fn bytes(&mut self, interpreter: &Interpreter) -> usize {
-        let shows = &self.shows;
+        let code = interpreter.bytecode.opcode();
+        let shows = match self.shows {
+            Shown::Options(shows) => shows,
+            Shown::Pushed => {
+                let pushed = OpCode::new(code).map_or(0, |code| code.outputs());
+                return STEP_BYTES + WORD_BYTES * usize::from(pushed);
+            }
+        };
         if shows.limit.is_some_and(|limit| limit > 0 && self.recorded >= limit) {
             return 0;
         }
@@ -165,7 +203,7 @@ impl Steps {
         if shows.enable_return_data.unwrap_or(shows.disable_return_data == Some(false)) {
             bytes += 2 * interpreter.return_data.buffer().len();
         }
-        let is_of_slot = matches!(interpreter.bytecode.opcode(), opcode::SLOAD | opcode::SSTORE);
+        let is_of_slot = matches!(code, opcode::SLOAD | opcode::SSTORE);
         if shows.disable_storage != Some(true)
             && is_of_slot
             && let Ok(slot) = stack.peek(0)
@@ -236,17 +274,24 @@ fn written(trace: &impl serde::Serialize, left: usize) -> Result<Box<RawValue>, 
     Ok(RawValue::from_string(text).expect("it was just written"))
 }
 
-/// Inspector of a trace, within its budget.
-type Tracer = (Budget, DebugInspector);
+/// Inspector of a trace: Geth's, or Erigon's.
+type Recorder = Either<DebugInspector, TracingInspector>;
 
-fn tracer(form: &TraceForm) -> Result<Tracer, String> {
-    let options = match form {
-        TraceForm::Geth(options) => {
-            serde_json::from_slice(options).map_err(|error| format!("invalid tracer: {error}"))?
-        }
-        // It records the same.
-        TraceForm::Replay { .. } => GethDebugTracingOptions::new_tracer(FlatCallTracer),
+/// Inspector of a trace, within its budget.
+type Tracer = (Budget, Recorder);
+
+/// An inspector for a trace of at most so many bytes.
+fn tracer(form: &TraceForm, left: usize) -> Result<Tracer, String> {
+    let recorder = match form {
+        TraceForm::Geth(options) => Either::Left(geth(options)?),
+        TraceForm::Replay(parts) => Either::Right(replay(*parts)),
     };
+    Ok((Budget::of(&recorder, left), recorder))
+}
+
+fn geth(options: &[u8]) -> Result<DebugInspector, String> {
+    let options: GethDebugTracingOptions =
+        serde_json::from_slice(options).map_err(|error| format!("invalid tracer: {error}"))?;
     let inspector = DebugInspector::new(options).map_err(|error| said(&error))?;
     match &inspector {
         DebugInspector::Default(..)
@@ -254,10 +299,17 @@ fn tracer(form: &TraceForm) -> Result<Tracer, String> {
         | DebugInspector::PreStateTracer(..)
         | DebugInspector::FourByte(_)
         | DebugInspector::FlatCallTracer(_)
-        | DebugInspector::Noop(_) => Ok((Budget::of(&inspector), inspector)),
+        | DebugInspector::Noop(_) => Ok(inspector),
         // What they record is not reckoned here.
         _ => Err(NO_TRACER.to_owned()),
     }
+}
+
+fn replay(parts: ReplayParts) -> TracingInspector {
+    let config = TracingInspectorConfig::from_parity_config(&parts.types());
+    // Each byte is two of JSON.
+    let recorded = TraceLimits::default().set_max_recorded_bytes(Some(TRACE_BYTES_MAX / 2));
+    TracingInspector::new(config).with_limits(recorded)
 }
 
 const NO_TRACER: &str = "tracer not found: there are callTracer, prestateTracer, 4byteTracer, \
@@ -273,26 +325,34 @@ fn said<E: std::fmt::Debug>(error: &DebugInspectorError<E>) -> String {
     }
 }
 
-/// The trace of a transaction that was run.
+/// The trace of a transaction that was run. The recorder is left as it was before the run.
 fn show(
-    ((_, inspector), form): (&mut Tracer, &TraceForm),
+    ((budget, recorder), form): (&mut Tracer, &TraceForm),
     at: Option<TransactionContext>,
-    (Inspected { tx, block, result, world }, left): (Inspected<'_, '_>, usize),
+    Inspected { tx, block, result, world }: Inspected<'_, '_>,
+    left: usize,
 ) -> Result<Result<Box<RawValue>, String>, StateError> {
-    if let (TraceForm::Replay { trace, state_diff }, DebugInspector::FlatCallTracer(recorded)) =
-        (form, &*inspector)
-    {
-        let types = [(*trace, TraceType::Trace), (*state_diff, TraceType::StateDiff)];
-        let types = types.into_iter().filter_map(|(is_asked, kind)| is_asked.then_some(kind));
-        let traces = recorded.clone().into_parity_builder();
-        let traces = traces.into_trace_results_with_state(result, &types.collect(), &*world);
-        return traces.map(|traces| written(&traces, left)).map_err(|ReadError(error)| error);
-    }
-    match inspector.get_result(at, tx, block, result, world) {
-        Ok(trace) => Ok(written(&trace, left)),
-        Err(DebugInspectorError::Database(ReadError(error))) => Err(error),
-        Err(error) => Ok(Err(said(&error))),
-    }
+    budget.next();
+    let inspector = match (recorder, form) {
+        (Either::Left(inspector), _) => inspector,
+        (Either::Right(recorded), TraceForm::Replay(parts)) => {
+            let recorded = mem::replace(recorded, replay(*parts));
+            if recorded.limit_exceeded() {
+                return Ok(Err(too_large()));
+            }
+            let traces = recorded.into_parity_builder();
+            let traces = traces.into_trace_results_with_state(result, &parts.types(), &*world);
+            return traces.map(|traces| written(&traces, left)).map_err(|ReadError(error)| error);
+        }
+        (Either::Right(_), TraceForm::Geth(_)) => unreachable!("Geth's forms have its inspectors"),
+    };
+    let trace = match inspector.get_result(at, tx, block, result, world) {
+        Ok(trace) => written(&trace, left),
+        Err(DebugInspectorError::Database(ReadError(error))) => return Err(error),
+        Err(error) => return Ok(Err(said(&error))),
+    };
+    inspector.fuse().map_err(|error| StateError(error.to_string()))?;
+    Ok(trace)
 }
 
 fn json(content: &impl serde::Serialize) -> Answer {
@@ -305,14 +365,47 @@ fn json(content: &impl serde::Serialize) -> Answer {
 /// # Errors
 /// When the state cannot be read.
 pub(super) fn call(simulation: &Simulation<'_>, call: &Call, form: &TraceForm) -> Answer {
-    let tracer = match tracer(form) {
-        Ok(tracer) => tracer,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let trace = simulation.inspect(call, tracer, |tracer, inspected| {
-        show((tracer, form), None, (inspected, TRACE_BYTES_MAX))
-    });
-    trace?.map_or_else(|reason| Ok(Err(reason)), |trace| json(&trace))
+    match traces_of(simulation, std::iter::once((call, form)))? {
+        Ok(traces) => json(&traces[0]),
+        Err(reason) => Ok(Err(reason)),
+    }
+}
+
+/// Traces dry runs, each on what those before it left.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn calls(simulation: &Simulation<'_>, calls: &[(Call, TraceForm)]) -> Answer {
+    match traces_of(simulation, calls.iter().map(|(call, form)| (call, form)))? {
+        Ok(traces) => json(&traces),
+        Err(reason) => Ok(Err(reason)),
+    }
+}
+
+fn traces_of<'a>(
+    simulation: &Simulation<'_>,
+    calls: impl Iterator<Item = (&'a Call, &'a TraceForm)>,
+) -> Result<Result<Vec<Box<RawValue>>, String>, StateError> {
+    let hashes = |height| simulation.hash_of(height);
+    let mut world = simulation.world(&hashes)?;
+    let (mut traces, mut left) = (Vec::new(), TRACE_BYTES_MAX);
+    for (call, form) in calls {
+        let tracer = match tracer(form, left) {
+            Ok(tracer) => tracer,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let run = simulation.inspect(&mut world, call, tracer, |tracer, inspected| {
+            show((tracer, form), None, inspected, left)
+        });
+        let (trace, changes): (Box<RawValue>, _) = match run? {
+            Ok(run) => run,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        left -= trace.get().len();
+        traces.push(trace);
+        world.commit(changes);
+    }
+    Ok(Ok(traces))
 }
 
 /// Accounts and slots that a dry run touches: run again with them until they are no more.
@@ -325,11 +418,13 @@ pub(super) fn accessed(
 ) -> Result<Result<Accessed, String>, StateError> {
     /// Declared slots are cheaper, and with the gas that is left more may be touched.
     const ROUNDS_MAX: usize = 16;
+    let hashes = |height| simulation.hash_of(height);
     let mut declared = call.clone();
     for _ in 0..ROUNDS_MAX {
         // What was touched once stays: so it comes to rest.
         let known = AccessListInspector::new(access_list(&declared));
-        let run = simulation.inspect(&declared, known, |found, inspected| {
+        let mut world = simulation.world(&hashes)?;
+        let run = simulation.inspect(&mut world, &declared, known, |found, inspected| {
             let touched = found.touched_slots().iter();
             let mut list: Vec<(Address, Vec<B256>)> = touched
                 .map(|(address, slots)| (*address, slots.iter().copied().collect()))
@@ -340,7 +435,7 @@ pub(super) fn accessed(
             Ok(Ok(Accessed { list, called, gas_used }))
         });
         let accessed = match run? {
-            Ok(accessed) => accessed,
+            Ok((accessed, _)) => accessed,
             Err(reason) => return Ok(Err(reason)),
         };
         if accessed.list == declared.access_list {
@@ -360,7 +455,7 @@ pub(super) fn block(
     state: &dyn State,
     of: &TraceBlock,
 ) -> Answer {
-    let tracer = match tracer(&of.form) {
+    let tracer = match tracer(&of.form, TRACE_BYTES_MAX) {
         Ok(tracer) => tracer,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -434,7 +529,7 @@ fn trace(
         };
         let world = &mut evm.ctx.journaled_state.database;
         let inspected = Inspected { tx: &tx, block: &block_env, result: &result, world };
-        match show((&mut evm.inspector, form), Some(at), (inspected, left))? {
+        match show((&mut evm.inspector, form), Some(at), inspected, left)? {
             Ok(result) => {
                 left -= result.get().len();
                 traces.push(TraceResult::Success { result, tx_hash: Some(stored.hash) });
@@ -444,10 +539,6 @@ fn trace(
         if only == Some(index) {
             break;
         }
-        let (budget, inspector) = &mut evm.inspector;
-        budget.next();
-        let fused = inspector.fuse();
-        fused.map_err(|error| StateError(error.to_string()))?;
         evm.commit(result.state);
     }
     Ok(Ok(traces))

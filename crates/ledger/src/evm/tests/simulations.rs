@@ -19,7 +19,7 @@ fn ask(
 
 fn call_from(from: Address, to: Address, data: EvmBytes) -> SimulatedCall {
     let call = Call { from, data, ..call_of(to) };
-    SimulatedCall { call, nonce: None, max_fee: 0, priority_fee: Some(0) }
+    SimulatedCall { call: Call { priority_fee: Some(0), ..call }, nonce: None }
 }
 
 /// What is simulated in blocks is what comes of blocks: gas, logs, roots of receipts.
@@ -42,7 +42,8 @@ fn a_simulation_is_what_would_come() {
             data: tx.input().clone(),
             ..call_of(Address::ZERO)
         };
-        SimulatedCall { call, nonce: Some(tx.nonce()), max_fee: 0, priority_fee: Some(0) }
+        let call = Call { priority_fee: Some(0), ..call };
+        SimulatedCall { call, nonce: Some(tx.nonce()) }
     };
     let simulation = Simulated {
         blocks: blocks.iter().map(|block| simulated(block.iter().map(call).collect())).collect(),
@@ -221,7 +222,8 @@ fn what_cannot_be_simulated_says_why() {
     let plain = BlockOverride::default;
     let call = |nonce: Option<u64>, gas: Option<u64>| {
         let call = Call { from: rich, gas, ..call_of(Address::ZERO) };
-        vec![SimulatedCall { call, nonce, max_fee: 0, priority_fee: Some(0) }]
+        let call = Call { priority_fee: Some(0), ..call };
+        vec![SimulatedCall { call, nonce }]
     };
     let number = |number: u64| BlockOverride { number: Some(U256::from(number)), ..plain() };
     assert_eq!(code(number(1), Vec::new(), false), Err(-38_020));

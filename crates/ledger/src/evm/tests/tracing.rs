@@ -29,6 +29,10 @@ fn traced_as(
     Ok(serde_json::from_slice(&answer).expect("JSON"))
 }
 
+fn replay(trace: bool, state_diff: bool, vm_trace: bool) -> TraceForm {
+    TraceForm::Replay(ReplayParts { trace, state_diff, vm_trace })
+}
+
 fn number(value: &Value) -> u64 {
     let text = value.as_str().expect("hexadecimal").trim_start_matches("0x");
     u64::from_str_radix(text, 16).expect("a number")
@@ -100,9 +104,9 @@ fn a_difference_is_that_of_the_states() {
         assert!(!after.is_empty(), "tokens were transferred");
         for ((address, slot), value) in after {
             let slot: B256 = slot.parse().expect("a word");
-            let query = Query::Slot(address.parse().expect("an address"), slot.into());
-            let found: U256 = ledger.ask_past(height, &query).expect("a slot");
-            assert_eq!(json!(B256::from(found)), value);
+            let slots = vec![(address.parse().expect("an address"), slot.into())];
+            let found: Vec<U256> = ledger.ask_past(height, &Query::Slots(slots)).expect("a slot");
+            assert_eq!(json!(B256::from(found[0])), value);
         }
     }
 }
@@ -112,7 +116,7 @@ fn a_difference_is_that_of_the_states() {
 #[test]
 fn a_replay_shows_calls_and_differences() {
     let mut ledger = busy(Shape::Transfers);
-    let form = TraceForm::Replay { trace: true, state_diff: true };
+    let form = replay(true, true, false);
     let replayed = traced_as(&mut ledger, 7, Some(2), form).expect("a trace");
     let flat = json!({ "tracer": "flatCallTracer" });
     let flat = traced(&mut ledger, 7, Some(2), &flat).expect("a trace");
@@ -133,15 +137,106 @@ fn a_replay_shows_calls_and_differences() {
     let pay = payment(0, absent, U256::from(1));
     let mut fresh = Ledger::new(genesis());
     fresh.execute(&[signer(RICH).sign(pay)]);
-    let form = TraceForm::Replay { trace: false, state_diff: true };
+    let form = replay(false, true, false);
     let first = traced_as(&mut fresh, 1, Some(0), form).expect("a trace");
     let balance = &first["stateDiff"][&absent.to_string().to_lowercase()]["balance"];
     assert_eq!(balance, &json!({ "+": "0x1" }), "it was not there");
 
-    let form = TraceForm::Replay { trace: false, state_diff: false };
+    let form = replay(false, false, false);
     let bare = traced_as(&mut ledger, 7, Some(2), form).expect("a trace");
     assert_eq!((&bare["trace"], &bare["stateDiff"]), (&json!([]), &Value::Null));
     assert_eq!(bare["output"], replayed["output"]);
+}
+
+/// Steps in Erigon's form are those in Geth's: the same operations at the same places, and what is
+/// called is below its call.
+#[test]
+fn a_replay_shows_the_steps_of_the_machine() {
+    fn steps(code: &Value, found: &mut Vec<(u64, u64)>) {
+        for step in code["ops"].as_array().expect("steps") {
+            found
+                .push((step["pc"].as_u64().expect("a place"), step["cost"].as_u64().expect("gas")));
+            if !step["sub"].is_null() {
+                steps(&step["sub"], found);
+            }
+        }
+    }
+    let mut ledger = busy(Shape::Mixed);
+    for height in [3, 9, 20] {
+        for index in 0..4 {
+            let form = replay(false, false, true);
+            let replayed = traced_as(&mut ledger, height, Some(index), form).expect("a trace");
+            let logged = traced(&mut ledger, height, Some(index), &json!({})).expect("a trace");
+            let mut found = Vec::new();
+            steps(&replayed["vmTrace"], &mut found);
+            let logged = logged["structLogs"].as_array().expect("steps");
+            let places: Vec<&Value> = logged.iter().map(|step| &step["pc"]).collect();
+            let found: Vec<Value> = found.iter().map(|(place, _)| json!(place)).collect();
+            assert_eq!(found.iter().collect::<Vec<_>>(), places, "{height} {index}");
+            assert_eq!(replayed["trace"], json!([]), "it was not asked for");
+        }
+    }
+    let form = replay(true, false, true);
+    let mut ledger_of_tokens = busy(Shape::Transfers);
+    let token = traced_as(&mut ledger_of_tokens, 7, Some(2), form).expect("a trace");
+    let code = token["vmTrace"]["code"].as_str().expect("bytes");
+    let stored: EvmBytes = ledger_of_tokens.ask(&Query::Code(mix::TOKEN)).expect("code");
+    assert_eq!(code, stored.to_string());
+    assert!(!token["trace"].as_array().expect("calls").is_empty());
+}
+
+/// Each call of several finds what those before it left, and each is shown as it asks.
+#[test]
+fn calls_are_traced_one_on_the_other() {
+    // return slot 0; slot 0 += 1
+    let code = &[0x5f, 0x54, 0x80, 0x60, 1, 0x01, 0x5f, 0x55, 0x5f, 0x52, 0x60, 32, 0x5f, 0xf3];
+    let (mut ledger, call) = called_once(code, 50_000);
+    let mut trace = |calls: Vec<(Call, TraceForm)>| -> Result<Value, String> {
+        let answer = ledger.answer(&Query::TraceCalls(calls, NEXT))?;
+        Ok(serde_json::from_slice(&answer).expect("JSON"))
+    };
+    let forms =
+        [replay(false, false, false), replay(true, true, false), replay(false, false, true)];
+    let calls: Vec<_> = forms.into_iter().map(|form| (call.clone(), form)).collect();
+    let traces = trace(calls.clone()).expect("traces");
+    for (index, trace) in traces.as_array().expect("one each").iter().enumerate() {
+        assert_eq!(trace["output"], json!(B256::from(U256::from(index + 1))));
+        assert_eq!(trace["trace"] == json!([]), index != 1);
+        assert_eq!(trace["stateDiff"].is_null(), index != 1);
+        assert_eq!(trace["vmTrace"].is_null(), index != 2);
+    }
+    assert_eq!(trace(calls).expect("traces"), traces, "nothing of it is kept");
+    assert_eq!(trace(Vec::new()), Ok(json!([])));
+    let dear = Call { value: ether(2_000), ..call.clone() };
+    let calls = vec![(call, replay(true, false, false)), (dear, replay(true, false, false))];
+    let refused = trace(calls).expect_err("it has a thousand");
+    assert!(refused.starts_with("insufficient funds"), "{refused}");
+}
+
+/// What a signed transaction does is traced without its being sent.
+#[test]
+fn a_signed_transaction_is_a_call() {
+    let item = AccessListItem { address: mix::TOKEN, storage_keys: vec![B256::ZERO] };
+    let signed = signer(RICH).sign(TxEip1559 {
+        gas_limit: 50_000,
+        max_priority_fee_per_gas: 3,
+        input: EvmBytes::from_static(&[1, 2]),
+        access_list: AccessList(vec![item]),
+        ..payment(7, Address::repeat_byte(9), U256::from(5))
+    });
+    let read = Recovered::read(&signed, genesis().rules(1)).expect("a transaction");
+    let expected = Call {
+        from: signer(RICH).address(),
+        to: Some(Address::repeat_byte(9)),
+        gas: Some(50_000),
+        max_fee: 10,
+        priority_fee: Some(3),
+        value: U256::from(5),
+        data: EvmBytes::from_static(&[1, 2]),
+        access_list: vec![(mix::TOKEN, vec![B256::ZERO])],
+        authorizations: Vec::new(),
+    };
+    assert_eq!(Call::from(&read), expected);
 }
 
 #[test]
@@ -180,16 +275,15 @@ fn a_trace_that_is_too_large_is_refused_while_it_is_made() {
     const CALLS: &[u8] =
         &[0x5b, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x60, 0xff, 0x5f, 0xf1, 0x50, 0x5f, 0x56];
     let contract = Address::repeat_byte(0xc0);
-    let trace = |code: &'static [u8], options: Value| {
+    let trace_as = |code: &'static [u8], form: TraceForm| {
         let mut genesis = genesis();
         let account = alloy_genesis::GenesisAccount::default().with_code(Some(code.into()));
         genesis.accounts.insert(contract, account);
-        let run = run(call_of(contract), NEXT);
-        let query = Query::TraceCall(run, TraceForm::Geth(options.to_string().into()));
-        let mut executor = Ledger::new(genesis).executor;
-        let view = executor.view().expect("a view");
-        let reader = executor.reader().expect("a reader");
-        view.query(reader.as_ref(), &query.encode()).expect("reads")
+        let query = Query::TraceCall(run(call_of(contract), NEXT), form);
+        Ledger::new(genesis).answer(&query)
+    };
+    let trace = |code: &'static [u8], options: Value| {
+        trace_as(code, TraceForm::Geth(options.to_string().into()))
     };
     let refused = |answer: Result<Bytes, String>| {
         let reason = answer.expect_err("it is endless");
@@ -209,6 +303,12 @@ fn a_trace_that_is_too_large_is_refused_while_it_is_made() {
     assert!(trace(READS, few).is_ok());
     refused(trace(CALLS, json!({ "tracer": "callTracer" })));
     refused(trace(CALLS, json!({ "tracer": "flatCallTracer" })));
+    refused(trace_as(CALLS, replay(true, false, false)));
+    refused(trace_as(LOOPS, replay(false, false, true)));
+    // for (;;) codecopy(0, 0, 0x8000): each step writes as much as memory has.
+    const WRITES: &[u8] = &[0x5b, 0x61, 0x80, 0, 0x5f, 0x5f, 0x39, 0x5f, 0x56];
+    refused(trace_as(WRITES, replay(false, false, true)));
+    assert!(trace_as(WRITES, replay(true, true, false)).is_ok(), "its steps are not shown");
     let shown = |answer: Result<Bytes, String>| -> Value {
         serde_json::from_slice(&answer.expect("a trace")).expect("JSON")
     };
