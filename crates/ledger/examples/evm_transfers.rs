@@ -11,9 +11,9 @@
 //! the directory, of which readers keep views of the last 16 heights, as in a validator. Then come
 //! as many heights without transactions, which a committee that is not busy has as often. With an
 //! archive the state of each height is kept, and balances at height 1 and at others are read, by
-//! the clock. Other times are
-//! of the processor, as Linux counts them for the process with all of its threads. A run ends with
-//! the last height's root of the state: the same before and after a change that keeps to the rules.
+//! the clock. Other times are of the processor, as Linux counts them for the process with all of
+//! its threads, and by the clock. A run ends with the last height's root of the state: the same
+//! before and after a change that keeps to the rules.
 
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
@@ -98,17 +98,17 @@ fn run(
         .map(|(height, chunk)| block(height, &requests.carry(chunk, load.of_request)))
         .collect();
 
-    let start = processor_ns()?;
+    let start = Start::now()?;
     transactions.iter().for_each(|transaction| preparation.prepare(transaction));
-    report("recovery", start, load.transfers)?;
-    let start = processor_ns()?;
+    report("recovery", &start, load.transfers)?;
+    let start = Start::now()?;
     validator.execute(&blocks)?;
-    report("execution", start, load.transfers)?;
+    report("execution", &start, load.transfers)?;
     let heights = blocks.len() as u64;
     let empty: Vec<Block> = (1..=heights).map(|n| block(heights + n, &[])).collect();
-    let start = processor_ns()?;
+    let start = Start::now()?;
     validator.execute(&empty)?;
-    report("empty height", start, empty.len())?;
+    report("empty height", &start, empty.len())?;
     let executed = validator.executor.executed().ok_or("heights were executed")?;
     println!("{}", executed.header.state);
     match history {
@@ -212,8 +212,21 @@ fn processor_ns() -> Fallible<u64> {
     Ok(u64::try_from(used.as_nanos())?)
 }
 
-fn report(what: &str, start: u64, number: usize) -> Fallible<()> {
-    let each = (processor_ns()? - start) as f64 / 1e3 / number as f64;
-    println!("{what:<14} {each:>8.2} µs");
+/// The beginning of what is timed, by the processor and by the clock.
+struct Start {
+    processor_ns: u64,
+    clock: Instant,
+}
+
+impl Start {
+    fn now() -> Fallible<Self> {
+        Ok(Self { processor_ns: processor_ns()?, clock: Instant::now() })
+    }
+}
+
+fn report(what: &str, start: &Start, number: usize) -> Fallible<()> {
+    let clock = start.clock.elapsed().as_secs_f64() * 1e6 / number as f64;
+    let processor = (processor_ns()? - start.processor_ns) as f64 / 1e3 / number as f64;
+    println!("{what:<14} {processor:>8.2} µs, {clock:>8.2} µs by the clock");
     Ok(())
 }
