@@ -17,6 +17,7 @@ use quorate_ledger::evm::{
     BlockAt, Call, DryRun, FoundBlock, Overrides, Query, Recovered, ReplayParts, TraceBlock,
     TraceForm,
 };
+use quorate_node::unix_ms;
 use quorate_types::Height;
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
@@ -114,6 +115,8 @@ fn erigon(module: &mut Module) -> Registered {
         let form = replay(&arguments.next::<Vec<String>>()?)?;
         let rules = context.chain.query(&Query::Rules)?;
         let transaction = Recovered::read(&raw, rules).map_err(no_transaction)?;
+        // What no block would take is not shown as if one did.
+        transaction.check_terms(&context.genesis, unix_ms()).map_err(server)?;
         let (at, block) = context.chain.call_block(None)?;
         let (call, overrides) = (Call::from(&transaction), Overrides::default());
         shown(context, at, &Query::TraceCall(DryRun { call, block, overrides }, form))

@@ -17,7 +17,6 @@ use revm::context::either::Either;
 use revm::context::result::{EVMError, ExecutionResult, HaltReason, ResultAndState};
 use revm::context::{BlockEnv, CfgEnv, Context, TransactionType, TxEnv};
 use revm::handler::MainnetContext;
-use revm::state::EvmState;
 use revm::{ExecuteEvm, InspectEvm, Inspector, MainBuilder, MainContext};
 
 /// Gas that a callee gets with a value, and may not have used up (EIP-150).
@@ -42,7 +41,8 @@ pub struct Call {
     pub from: Address,
     /// Address that it calls; without, it creates a contract.
     pub to: Option<Address>,
-    /// Most gas; by default, and at most, as much as a transaction may use.
+    /// Most gas, of what any transaction may use; by default as much of it as its sender can pay
+    /// for.
     pub gas: Option<u64>,
     /// Wei a unit of gas at most. Where it is 0, as by default, nothing is paid, whatever a block
     /// asks; else it is asked and paid as in a block.
@@ -215,8 +215,8 @@ impl<'a> Simulation<'a> {
         Ok(world)
     }
 
-    /// Runs a transaction under an inspector, with which `show` makes something of it; gives that,
-    /// and what the transaction changes.
+    /// Runs a transaction under an inspector and with at most so much gas; `show` makes something
+    /// of it. Gives that, and what the transaction comes to.
     ///
     /// # Errors
     /// When the state cannot be read; the inner error says why the transaction does not begin, or
@@ -224,14 +224,15 @@ impl<'a> Simulation<'a> {
     pub(super) fn inspect<'b, 'w, I, T>(
         &self,
         world: &'b mut World<'w>,
-        call: &Call,
+        (call, gas_max): (&Call, u64),
         inspector: I,
         show: impl FnOnce(&mut I, Inspected<'_, 'w>) -> Result<Result<T, String>, StateError>,
-    ) -> Result<Result<(T, EvmState), String>, StateError>
+    ) -> Result<Result<(T, ResultAndState<HaltReason>), String>, StateError>
     where
         I: Inspector<MainnetContext<&'b mut World<'w>>>,
     {
-        let (tx, block) = (self.env(call, self.gas(call)?), self.block());
+        let gas = self.gas(world, call)?.min(gas_max);
+        let (tx, block) = (self.env(call, gas), self.block());
         let mut evm = Context::mainnet()
             .with_db(world)
             .with_cfg(self.configuration(&block, call))
@@ -245,7 +246,7 @@ impl<'a> Simulation<'a> {
         let world = &mut *evm.ctx.journaled_state.database;
         let inspected = Inspected { tx: &tx, block: &block, result: &result, world };
         let shown = show(&mut evm.inspector, inspected)?;
-        Ok(shown.map(|shown| (shown, result.state)))
+        Ok(shown.map(|shown| (shown, result)))
     }
 
     /// Runs a transaction.
@@ -253,7 +254,9 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// When the state cannot be read.
     pub(super) fn call(&self, call: &Call) -> Result<Called, StateError> {
-        Ok(self.run(call, self.gas(call)?)?.0)
+        let hashes = |height| self.hash_of(height);
+        let gas = self.gas(&self.world(&hashes)?, call)?;
+        Ok(self.run(call, gas)?.0)
     }
 
     /// Estimates the gas that a transaction needs, within a part in [`TOLERANCE`]; or gives its
@@ -282,7 +285,11 @@ impl<'a> Simulation<'a> {
     }
 
     fn least_gas(&self, call: &Call) -> Result<Result<u64, Called>, StateError> {
-        let payable = self.payable_gas(call)?;
+        let hashes = |height| self.hash_of(height);
+        let Some(payable) = self.payable_gas(&self.world(&hashes)?, call)? else {
+            let reason = "insufficient funds for transfer".to_owned();
+            return Ok(Err(Called::Invalid { reason }));
+        };
         let mut enough = call.gas.map_or(payable, |gas| gas.min(payable));
         if enough >= TRANSFER_GAS
             && self.is_plain_transfer(call)?
@@ -292,8 +299,8 @@ impl<'a> Simulation<'a> {
         }
         let (gas_used, refunded) = match self.run(call, enough)? {
             (Called::Success { gas_used, .. }, refunded) => (gas_used, refunded),
-            (called, _) if called.lacks_gas() && enough == payable && payable < self.most_gas() => {
-                let reason = format!("gas required exceeds allowance ({payable})");
+            (called, _) if called.lacks_gas() => {
+                let reason = format!("gas required exceeds allowance ({enough})");
                 return Ok(Err(Called::Invalid { reason }));
             }
             (called, _) => return Ok(Err(called)),
@@ -332,10 +339,15 @@ impl<'a> Simulation<'a> {
     }
 
     /// Gas limit of a call: tools name more than any transaction may have where they mean all.
-    fn gas(&self, call: &Call) -> Result<u64, StateError> {
+    /// Whoever cannot pay for any is to hear that, and not that it has too little.
+    fn gas(&self, world: &World<'_>, call: &Call) -> Result<u64, StateError> {
+        let most = self.most_gas();
         match call.gas {
-            Some(gas) => Ok(gas.min(self.most_gas())),
-            None => self.payable_gas(call),
+            Some(gas) => Ok(gas.min(most)),
+            None => {
+                let payable = self.payable_gas(world, call)?;
+                Ok(payable.filter(|gas| *gas >= TRANSFER_GAS).unwrap_or(most))
+            }
         }
     }
 
@@ -344,16 +356,17 @@ impl<'a> Simulation<'a> {
         transaction_gas_max(self.genesis.forks.at(self.block().timestamp.saturating_to()))
     }
 
-    /// Gas that a call may have and that its sender can pay for, at the price that it names.
-    fn payable_gas(&self, call: &Call) -> Result<u64, StateError> {
+    /// Gas that a call may have and that its sender can pay for, at the price that it names;
+    /// `None` if nothing is left for gas beside the value.
+    fn payable_gas(&self, world: &World<'_>, call: &Call) -> Result<Option<u64>, StateError> {
         let most = self.most_gas();
         if call.max_fee == 0 {
-            return Ok(most);
+            return Ok(Some(most));
         }
-        let hashes = |height| self.hash_of(height);
-        let balance = self.world(&hashes)?.account(call.from)?.balance;
-        let paid = balance.saturating_sub(call.value) / U256::from(call.max_fee);
-        Ok(paid.saturating_to::<u64>().min(most))
+        let balance = world.account(call.from)?.balance;
+        let left = balance.checked_sub(call.value).filter(|left| !left.is_zero());
+        let paid = left.map(|left| left / U256::from(call.max_fee));
+        Ok(paid.map(|gas| gas.saturating_to::<u64>().min(most)))
     }
 
     fn env(&self, call: &Call, gas: u64) -> TxEnv {

@@ -31,7 +31,7 @@ use transfers::TransferLogs;
 /// Most blocks of a simulation.
 pub const SIMULATED_BLOCKS_MAX: u64 = 256;
 
-/// Most gas of all calls of a simulation.
+/// Most gas of all calls of a simulation, and of calls that are traced one on the other.
 pub const SIMULATED_GAS_MAX: u64 = 10 * TRANSACTION_GAS_MAX;
 
 /// Most bytes that its calls return and log.

@@ -650,7 +650,10 @@ fn a_call_with_a_price_pays_it() {
     let tip = Call { max_fee: 8, priority_fee: Some(9), ..rich.clone() };
     assert_eq!(why(ask(tip)), "max priority fee per gas higher than max fee per gas");
     let nobody = Call { from: Address::repeat_byte(8), ..legacy };
-    assert!(why(ask(nobody.clone())).starts_with("insufficient funds for gas * price + value"));
+    for gas in [None, Some(100_000)] {
+        let refused = why(ask(Call { gas, ..nobody.clone() }));
+        assert!(refused.starts_with("insufficient funds for gas * price + value"), "{refused}");
+    }
     // Unless it names its gas, it has what its sender can pay for.
     let price = all.to::<u128>() / 50_000;
     let dear = Call { max_fee: price, gas: None, ..rich };
@@ -662,6 +665,15 @@ fn a_call_with_a_price_pays_it() {
     let free = estimate(Call { max_fee: 0, ..dear.clone() }).expect("it succeeds");
     assert_eq!(estimate(dear.clone()), Ok(free));
     assert_eq!(estimate(Call { gas: Some(30_000_000), ..dear.clone() }), Ok(free));
+    for (from, value) in
+        [(nobody.from, U256::ZERO), (dear.from, all), (dear.from, all * U256::from(2))]
+    {
+        let reason = "insufficient funds for transfer".to_owned();
+        assert_eq!(estimate(Call { from, value, ..dear.clone() }), Err(Called::Invalid { reason }));
+    }
+    let reason = "gas required exceeds allowance (21010)".to_owned();
+    let few = Call { gas: Some(21_010), max_fee: 0, ..dear.clone() };
+    assert_eq!(estimate(few), Err(Called::Invalid { reason }), "and nothing is paid");
     // Too little to run it, and to begin.
     for payable in [21_010, 20_000] {
         let price = all.to::<u128>() / payable;

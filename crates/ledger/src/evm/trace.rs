@@ -8,6 +8,7 @@ use super::Genesis;
 use super::call::{Call, Called, Inspected, Simulation, access_list, called};
 use super::execution::{self, ExecutionContext, configuration_of, hash_of, next};
 use super::history::{self, FoundBlock, StoredBlock, StoredTransaction};
+use super::simulate::SIMULATED_GAS_MAX;
 use super::stored::damaged;
 use super::transaction::Recovered;
 use super::world::{Codes, ReadError, World};
@@ -388,22 +389,27 @@ fn traces_of<'a>(
 ) -> Result<Result<Vec<Box<RawValue>>, String>, StateError> {
     let hashes = |height| simulation.hash_of(height);
     let mut world = simulation.world(&hashes)?;
-    let (mut traces, mut left) = (Vec::new(), TRACE_BYTES_MAX);
+    let (mut traces, mut left, mut gas_left) = (Vec::new(), TRACE_BYTES_MAX, SIMULATED_GAS_MAX);
     for (call, form) in calls {
+        // What one question has run, and all that it has read, is bounded by gas.
+        if gas_left == 0 {
+            return Ok(Err(format!("these calls use more than {SIMULATED_GAS_MAX} gas")));
+        }
         let tracer = match tracer(form, left) {
             Ok(tracer) => tracer,
             Err(reason) => return Ok(Err(reason)),
         };
-        let run = simulation.inspect(&mut world, call, tracer, |tracer, inspected| {
+        let run = simulation.inspect(&mut world, (call, gas_left), tracer, |tracer, inspected| {
             show((tracer, form), None, inspected, left)
         });
-        let (trace, changes): (Box<RawValue>, _) = match run? {
+        let (trace, came): (Box<RawValue>, _) = match run? {
             Ok(run) => run,
             Err(reason) => return Ok(Err(reason)),
         };
         left -= trace.get().len();
+        gas_left = gas_left.saturating_sub(came.result.tx_gas_used());
         traces.push(trace);
-        world.commit(changes);
+        world.commit(came.state);
     }
     Ok(Ok(traces))
 }
@@ -424,16 +430,17 @@ pub(super) fn accessed(
         // What was touched once stays: so it comes to rest.
         let known = AccessListInspector::new(access_list(&declared));
         let mut world = simulation.world(&hashes)?;
-        let run = simulation.inspect(&mut world, &declared, known, |found, inspected| {
-            let touched = found.touched_slots().iter();
-            let mut list: Vec<(Address, Vec<B256>)> = touched
-                .map(|(address, slots)| (*address, slots.iter().copied().collect()))
-                .collect();
-            list.sort();
-            let gas_used = inspected.result.result.tx_gas_used();
-            let (called, _) = called(inspected.result.result.clone());
-            Ok(Ok(Accessed { list, called, gas_used }))
-        });
+        let run =
+            simulation.inspect(&mut world, (&declared, u64::MAX), known, |found, inspected| {
+                let touched = found.touched_slots().iter();
+                let mut list: Vec<(Address, Vec<B256>)> = touched
+                    .map(|(address, slots)| (*address, slots.iter().copied().collect()))
+                    .collect();
+                list.sort();
+                let gas_used = inspected.result.result.tx_gas_used();
+                let (called, _) = called(inspected.result.result.clone());
+                Ok(Ok(Accessed { list, called, gas_used }))
+            });
         let accessed = match run? {
             Ok((accessed, _)) => accessed,
             Err(reason) => return Ok(Err(reason)),

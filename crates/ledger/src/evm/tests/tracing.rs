@@ -148,40 +148,46 @@ fn a_replay_shows_calls_and_differences() {
     assert_eq!(bare["output"], replayed["output"]);
 }
 
-/// Steps in Erigon's form are those in Geth's: the same operations at the same places, and what is
-/// called is below its call.
+/// Steps in Erigon's form are those in Geth's: the same operations at the same places, what each
+/// pushes is what the next one finds, and what is called is below its call.
 #[test]
 fn a_replay_shows_the_steps_of_the_machine() {
-    fn steps(code: &Value, found: &mut Vec<(u64, u64)>) {
+    fn steps<'a>(code: &'a Value, found: &mut Vec<&'a Value>) {
         for step in code["ops"].as_array().expect("steps") {
-            found
-                .push((step["pc"].as_u64().expect("a place"), step["cost"].as_u64().expect("gas")));
+            found.push(step);
             if !step["sub"].is_null() {
                 steps(&step["sub"], found);
             }
         }
     }
-    let mut ledger = busy(Shape::Mixed);
-    for height in [3, 9, 20] {
-        for index in 0..4 {
-            let form = replay(false, false, true);
-            let replayed = traced_as(&mut ledger, height, Some(index), form).expect("a trace");
-            let logged = traced(&mut ledger, height, Some(index), &json!({})).expect("a trace");
-            let mut found = Vec::new();
-            steps(&replayed["vmTrace"], &mut found);
-            let logged = logged["structLogs"].as_array().expect("steps");
-            let places: Vec<&Value> = logged.iter().map(|step| &step["pc"]).collect();
-            let found: Vec<Value> = found.iter().map(|(place, _)| json!(place)).collect();
-            assert_eq!(found.iter().collect::<Vec<_>>(), places, "{height} {index}");
-            assert_eq!(replayed["trace"], json!([]), "it was not asked for");
+    let (mut ledger, mut pushed) = (busy(Shape::Mixed), 0);
+    for (height, index) in [(3, 0), (3, 1), (9, 2), (20, 3)] {
+        let form = replay(false, false, true);
+        let replayed = traced_as(&mut ledger, height, Some(index), form).expect("a trace");
+        assert_eq!(replayed["trace"], json!([]), "it was not asked for");
+        let logged = traced(&mut ledger, height, Some(index), &json!({})).expect("a trace");
+        let logged = logged["structLogs"].as_array().expect("steps");
+        let mut found = Vec::new();
+        steps(&replayed["vmTrace"], &mut found);
+        assert_eq!(found.len(), logged.len(), "{height} {index}");
+        for (at, (step, log)) in found.iter().zip(logged).enumerate() {
+            assert_eq!((&step["pc"], &step["op"]), (&log["pc"], &log["op"]), "{height} {index}");
+            let next = logged.get(at + 1).filter(|next| next["depth"] == log["depth"]);
+            let top = next.and_then(|next| next["stack"].as_array()?.last());
+            if let (Some(last), Some(top)) =
+                (step["ex"]["push"].as_array().and_then(|p| p.last()), top)
+            {
+                assert_eq!(last, top, "{step}");
+                pushed += 1;
+            }
         }
     }
+    assert!(pushed > 100, "{pushed} were compared");
     let form = replay(true, false, true);
-    let mut ledger_of_tokens = busy(Shape::Transfers);
-    let token = traced_as(&mut ledger_of_tokens, 7, Some(2), form).expect("a trace");
-    let code = token["vmTrace"]["code"].as_str().expect("bytes");
-    let stored: EvmBytes = ledger_of_tokens.ask(&Query::Code(mix::TOKEN)).expect("code");
-    assert_eq!(code, stored.to_string());
+    let mut tokens = busy(Shape::Transfers);
+    let token = traced_as(&mut tokens, 7, Some(2), form).expect("a trace");
+    let stored: EvmBytes = tokens.ask(&Query::Code(mix::TOKEN)).expect("code");
+    assert_eq!(token["vmTrace"]["code"], json!(stored));
     assert!(!token["trace"].as_array().expect("calls").is_empty());
 }
 
@@ -211,6 +217,37 @@ fn calls_are_traced_one_on_the_other() {
     let calls = vec![(call, replay(true, false, false)), (dear, replay(true, false, false))];
     let refused = trace(calls).expect_err("it has a thousand");
     assert!(refused.starts_with("insufficient funds"), "{refused}");
+}
+
+/// An account pays with what it was just given, creates at one address after the other, and all
+/// calls together have the gas of a simulation.
+#[test]
+fn calls_share_a_world_and_its_bounds() {
+    let (rich, heir) = (signer(RICH).address(), Address::repeat_byte(0xee));
+    let mut genesis = Genesis { base_fee: 7, ..genesis() };
+    let endless = Address::repeat_byte(0xc0);
+    let code = EvmBytes::from_static(&[0x5b, 0x5f, 0x56]);
+    let account = alloy_genesis::GenesisAccount::default().with_code(Some(code));
+    genesis.accounts.insert(endless, account);
+    let mut ledger = Ledger::new(genesis);
+    let mut trace = |calls: Vec<Call>| -> Result<Value, String> {
+        let calls = calls.into_iter().map(|call| (call, replay(true, true, false))).collect();
+        let answer = ledger.answer(&Query::TraceCalls(calls, NEXT))?;
+        Ok(serde_json::from_slice(&answer).expect("JSON"))
+    };
+    let given = Call { from: rich, value: ether(1), ..call_of(heir) };
+    let paid = Call { from: heir, max_fee: 9, value: U256::from(5), ..call_of(rich) };
+    let creation = Call { from: heir, ..Call::default() };
+    let traces = trace(vec![given, paid, creation.clone(), creation]).expect("traces");
+    let balance = &traces[1]["stateDiff"][heir.to_string().to_lowercase()]["balance"]["*"];
+    let left = ether(1) - U256::from(5 + 21_000 * 9);
+    assert_eq!(balance, &json!({ "from": ether(1), "to": left }));
+    let created = [2, 3].map(|at: usize| &traces[at]["trace"][0]["result"]["address"]);
+    assert!(created[0].is_string() && created[0] != created[1], "{created:?}");
+    let forever = vec![call_of(endless); 11];
+    assert!(trace(forever[..10].to_vec()).is_ok());
+    let refused = trace(forever).expect_err("more than all may have");
+    assert_eq!(refused, "these calls use more than 300000000 gas");
 }
 
 /// What a signed transaction does is traced without its being sent.
