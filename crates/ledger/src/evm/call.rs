@@ -14,7 +14,9 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, TxKind, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::{State, StateError};
 use revm::context::either::Either;
-use revm::context::result::{EVMError, ExecutionResult, HaltReason, ResultAndState};
+use revm::context::result::{
+    EVMError, ExecutionResult, HaltReason, InvalidTransaction as Invalid, ResultAndState,
+};
 use revm::context::{BlockEnv, CfgEnv, Context, TransactionType, TxEnv};
 use revm::handler::MainnetContext;
 use revm::{ExecuteEvm, InspectEvm, Inspector, MainBuilder, MainContext};
@@ -27,9 +29,6 @@ const TOLERANCE: u64 = 64;
 
 /// Gas of a transaction that carries a value and nothing else.
 const TRANSFER_GAS: u64 = 21_000;
-
-/// What a call that has used up its gas is said to be.
-const OUT_OF_GAS: &str = "out of gas";
 
 /// Milliseconds after which an estimate is still enough.
 const LATER_MS: u64 = 12_000;
@@ -128,17 +127,6 @@ pub enum Called {
     },
 }
 
-impl Called {
-    /// Returns `true` if more gas may mend it.
-    fn lacks_gas(&self) -> bool {
-        match self {
-            Self::Halted { reason } => reason == OUT_OF_GAS,
-            Self::Invalid { reason } => reason.starts_with(execution::INTRINSIC_GAS),
-            Self::Success { .. } | Self::Reverted { .. } => false,
-        }
-    }
-}
-
 /// Block that a dry run takes part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum CallBlock {
@@ -148,6 +136,15 @@ pub enum CallBlock {
     /// The newest block of the state that is read, with its own number and time: what a call names
     /// by a number or a hash.
     Newest,
+}
+
+/// What a run comes to.
+struct Ran {
+    called: Called,
+    /// Gas that was given back.
+    refunded: u64,
+    /// More gas may mend it.
+    lacks_gas: bool,
 }
 
 /// State, and the block whose transactions are run on it and not kept.
@@ -167,16 +164,16 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// When the state cannot be read.
     pub(super) fn new(
-        genesis: &'a Genesis,
-        codes: &'a Codes,
+        (genesis, codes): (&'a Genesis, &'a Codes),
         state: &'a dyn State,
-        DryRun { block, overrides, .. }: &'a DryRun,
+        block: CallBlock,
+        overrides: &'a Overrides,
     ) -> Result<Self, StateError> {
         let meta = history::meta(state)?.ok_or_else(damaged)?;
         let newest = history::block(state, meta.height)?.ok_or_else(damaged)?.header()?;
         let newest_ms = newest.timestamp * 1_000;
         let environment = match block {
-            CallBlock::Next(at_ms) => next(&meta, (*at_ms).max(newest_ms)),
+            CallBlock::Next(at_ms) => next(&meta, at_ms.max(newest_ms)),
             CallBlock::Newest => Environment {
                 height: meta.height,
                 proposed_at_ms: newest_ms,
@@ -255,8 +252,9 @@ impl<'a> Simulation<'a> {
     /// When the state cannot be read.
     pub(super) fn call(&self, call: &Call) -> Result<Called, StateError> {
         let hashes = |height| self.hash_of(height);
-        let gas = self.gas(&self.world(&hashes)?, call)?;
-        Ok(self.run(call, gas)?.0)
+        let world = self.world(&hashes)?;
+        let gas = self.gas(&world, call)?;
+        Ok(self.run_on(world, call, gas)?.called)
     }
 
     /// Estimates the gas that a transaction needs, within a part in [`TOLERANCE`]; or gives its
@@ -271,7 +269,7 @@ impl<'a> Simulation<'a> {
             estimate => return Ok(estimate),
         };
         let later = self.later();
-        if let (Called::Success { .. }, _) = later.run(call, now)? {
+        if let Called::Success { .. } = later.run(call, now)?.called {
             return Ok(Ok(now));
         }
         // What fails by then, whatever it has, is not for want of gas.
@@ -293,23 +291,23 @@ impl<'a> Simulation<'a> {
         let mut enough = call.gas.map_or(payable, |gas| gas.min(payable));
         if enough >= TRANSFER_GAS
             && self.is_plain_transfer(call)?
-            && let (Called::Success { .. }, _) = self.run(call, TRANSFER_GAS)?
+            && let Called::Success { .. } = self.run(call, TRANSFER_GAS)?.called
         {
             return Ok(Ok(TRANSFER_GAS));
         }
         let (gas_used, refunded) = match self.run(call, enough)? {
-            (Called::Success { gas_used, .. }, refunded) => (gas_used, refunded),
-            (called, _) if called.lacks_gas() => {
+            Ran { called: Called::Success { gas_used, .. }, refunded, .. } => (gas_used, refunded),
+            Ran { lacks_gas: true, .. } => {
                 let reason = format!("gas required exceeds allowance ({enough})");
                 return Ok(Err(Called::Invalid { reason }));
             }
-            (called, _) => return Ok(Err(called)),
+            Ran { called, .. } => return Ok(Err(called)),
         };
         let mut too_little = gas_used - 1;
         let likely = (gas_used + refunded + STIPEND) * 64 / 63;
         let mut attempt = likely.min(enough);
         while enough - too_little > enough / TOLERANCE {
-            match self.run(call, attempt)?.0 {
+            match self.run(call, attempt)?.called {
                 Called::Success { .. } => enough = attempt,
                 _ => too_little = attempt,
             }
@@ -373,21 +371,38 @@ impl<'a> Simulation<'a> {
         env(call, gas, self.genesis.chain_id)
     }
 
-    /// Runs a call with so much gas; gives the result, and the gas refunded.
-    fn run(&self, call: &Call, gas: u64) -> Result<(Called, u64), StateError> {
+    /// Runs a call with so much gas.
+    fn run(&self, call: &Call, gas: u64) -> Result<Ran, StateError> {
         let hashes = |height| self.hash_of(height);
+        self.run_on(self.world(&hashes)?, call, gas)
+    }
+
+    /// As [`Simulation::run`], on a world of its own.
+    fn run_on(&self, world: World<'_>, call: &Call, gas: u64) -> Result<Ran, StateError> {
         let block = self.block();
         let mut evm = Context::mainnet()
-            .with_db(self.world(&hashes)?)
+            .with_db(world)
             .with_cfg(self.configuration(&block, call))
             .with_block(block)
             .build_mainnet();
         match evm.transact_one(self.env(call, gas)) {
-            Ok(result) => Ok(called(result)),
+            Ok(result) => {
+                let lacks_gas =
+                    matches!(result, ExecutionResult::Halt { reason: HaltReason::OutOfGas(_), .. });
+                let (called, refunded) = called(result);
+                Ok(Ran { called, refunded, lacks_gas })
+            }
             Err(EVMError::Database(ReadError(error))) => Err(error),
             Err(error) => {
+                let lacks_gas = matches!(
+                    error,
+                    EVMError::Transaction(
+                        Invalid::CallGasCostMoreThanGasLimit { .. }
+                            | Invalid::GasFloorMoreThanGasLimit { .. }
+                    )
+                );
                 let reason = execution::said(&error, gas, call.from);
-                Ok((Called::Invalid { reason }, 0))
+                Ok(Ran { called: Called::Invalid { reason }, refunded: 0, lacks_gas })
             }
         }
     }
@@ -451,7 +466,7 @@ pub(super) fn called(result: ExecutionResult) -> (Called, u64) {
 /// What stopped a call, in the words that Ethereum's tools know.
 fn halted(reason: &HaltReason) -> String {
     let words = match reason {
-        HaltReason::OutOfGas(_) => OUT_OF_GAS,
+        HaltReason::OutOfGas(_) => "out of gas",
         HaltReason::OpcodeNotFound | HaltReason::InvalidFEOpcode | HaltReason::NotActivated => {
             "invalid opcode"
         }

@@ -131,9 +131,6 @@ fn check_terms(tx: TxEnv, genesis: &Genesis, at_ms: u64) -> Result<(), String> {
         .map_err(|error| said(error.into()))
 }
 
-/// Begins what is said of a transaction that has less gas than it needs to begin.
-pub(super) const INTRINSIC_GAS: &str = "intrinsic gas too low";
-
 /// Why a transaction with so much gas, of this sender, does not begin: in the words that Ethereum's
 /// tools know.
 pub(super) fn said<E: Display>(error: &EVMError<E>, gas: u64, from: Address) -> String {
@@ -142,7 +139,7 @@ pub(super) fn said<E: Display>(error: &EVMError<E>, gas: u64, from: Address) -> 
     match invalid {
         Invalid::CallGasCostMoreThanGasLimit { initial_gas: least, .. }
         | Invalid::GasFloorMoreThanGasLimit { gas_floor: least, .. } => {
-            format!("{INTRINSIC_GAS}: gas {gas}, minimum needed {least}")
+            format!("intrinsic gas too low: gas {gas}, minimum needed {least}")
         }
         Invalid::GasPriceLessThanBasefee => "max fee per gas less than block base fee".into(),
         Invalid::PriorityFeeGreaterThanMaxFee => {

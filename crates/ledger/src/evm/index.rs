@@ -15,7 +15,7 @@
 //! genesis alone, is not found.
 
 use super::Genesis;
-use super::call::{Call, CallBlock, Called, DryRun, Simulation};
+use super::call::{Call, CallBlock, Called, Simulation};
 use super::execution::ExecutedBlock;
 use super::found::{FoundLog, FoundLogs, FoundTransaction, find_at};
 use super::history::{self, StoredTransaction, TransactionLocation};
@@ -412,10 +412,9 @@ impl Reading<'_> {
             data: token::balance_call(of.account, of.id),
             ..Call::default()
         };
-        let (block, overrides) = (CallBlock::Newest, Overrides::default());
-        let run = DryRun { call, block, overrides };
-        let simulation = Simulation::new(self.genesis, self.codes, self.state, &run)?;
-        Ok(match simulation.call(&run.call)? {
+        let (world, as_it_is) = ((self.genesis, self.codes), Overrides::default());
+        let simulation = Simulation::new(world, self.state, CallBlock::Newest, &as_it_is)?;
+        Ok(match simulation.call(&call)? {
             Called::Success { output, .. } if output.len() == 32 => U256::from_be_slice(&output),
             _ => U256::ZERO,
         })

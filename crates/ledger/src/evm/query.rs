@@ -266,9 +266,9 @@ impl EvmReader {
     fn simulation<'a>(
         &'a self,
         state: &'a dyn State,
-        run: &'a DryRun,
+        DryRun { block, overrides, .. }: &'a DryRun,
     ) -> Result<Simulation<'a>, StateError> {
-        Simulation::new(&self.genesis, &self.codes, state, run)
+        Simulation::new((&self.genesis, &self.codes), state, *block, overrides)
     }
 
     fn answer(&self, state: &dyn State, query: Query) -> Answer {
@@ -292,9 +292,8 @@ impl EvmReader {
                 trace::call(&self.simulation(state, &run)?, &run.call, &form)
             }
             Query::TraceCalls(calls, block) => {
-                let (call, overrides) = (Call::default(), Overrides::default());
-                let run = DryRun { call, block, overrides };
-                trace::calls(&self.simulation(state, &run)?, &calls)
+                let (world, as_it_is) = ((&*self.genesis, &self.codes), Overrides::default());
+                trace::calls(&Simulation::new(world, state, block, &as_it_is)?, &calls)
             }
             Query::TraceBlock(of) => trace::block((&self.genesis, &self.codes), state, &of),
             Query::Simulate(simulated) => {
