@@ -1,7 +1,7 @@
 // The headless Chromium that pages are checked in: $CHROMIUM, or the first found in the PATH.
 
 import { spawn } from "node:child_process";
-import { accessSync, constants, writeFileSync } from "node:fs";
+import { accessSync, constants, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 const WAIT = 90_000; // Milliseconds for what must come; how soon it comes is not checked.
@@ -65,6 +65,19 @@ export async function until(what, look) {
     if (found) return found;
   }
   throw new Error(`waited in vain for ${what}`);
+}
+
+/** Removes a browser's folder. Its processes outlive the one that was started by a moment, in which they may still write. */
+export function removed(folder) {
+  return until(`${folder} to be let go`, () => {
+    try {
+      rmSync(folder, { recursive: true, force: true });
+      return true;
+    } catch (failure) {
+      if (failure.code !== "ENOTEMPTY") throw failure;
+      return false;
+    }
+  });
 }
 
 // ---- The browser, over its pipe (Chrome DevTools Protocol).

@@ -7,10 +7,10 @@
 // from $BASE_PORT on, 21480 by default.
 
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Browser, Checks, PHONE, Unusable, until } from "../browser.mjs";
+import { Browser, Checks, PHONE, Unusable, removed, until } from "../browser.mjs";
 
 const QUORATE = process.env.QUORATE ?? "target/release/quorate";
 const PORT = process.env.BASE_PORT ?? "21480";
@@ -226,6 +226,6 @@ try {
   ended = true;
   processes.forEach((one) => one.kill("SIGKILL"));
   await Promise.all(processes.map((one) => one.exitCode ?? one.signalCode ?? new Promise((done) => one.once("exit", done))));
-  rmSync(folder, { recursive: true, force: true });
+  await removed(folder);
 }
 checks.end();

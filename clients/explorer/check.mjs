@@ -5,10 +5,10 @@
 // What the pages are to show is sent first (world.mjs), from the ninth of the accounts. The browser is $CHROMIUM, or the first found in the
 // PATH. EXPLORER names another address that serves the pages.
 
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Browser, Checks, DESKTOP, PHONE, Unusable, until } from "../browser.mjs";
+import { Browser, Checks, DESKTOP, PHONE, Unusable, removed, until } from "../browser.mjs";
 import { rpc } from "../environment.mjs";
 import { checkCoding } from "./coding.mjs";
 import { artefact, balanceOf, makeWorld } from "./world.mjs";
@@ -356,6 +356,6 @@ try {
 } catch (failure) {
   checks.fail(failure);
 } finally {
-  rmSync(profile, { recursive: true, force: true });
+  await removed(profile);
 }
 checks.end();

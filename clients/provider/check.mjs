@@ -3,13 +3,13 @@
 //
 //   QUORATE_RPC=http://127.0.0.1:8545 QUORATE_KEYS=0x…,… node clients/provider/check.mjs
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { JsonRpcProvider, Wallet, parseEther } from "ethers";
-import { Browser, Checks, until } from "../browser.mjs";
+import { Browser, Checks, removed, until } from "../browser.mjs";
 import { keys, rpc } from "../environment.mjs";
 
 /** What one of MetaMask's packages would require in node, and never does in a browser. */
@@ -122,6 +122,6 @@ try {
   await closed(browser.process);
   server.close();
   ledger.destroy();
-  rmSync(profile, { recursive: true, force: true });
+  await removed(profile);
 }
 checks.end();

@@ -6,11 +6,11 @@
 // It takes nine ports from $BASE_PORT on, 21440 by default.
 
 import { execFile, spawn } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { Browser, Checks, DESKTOP, PHONE, Unusable, until } from "../browser.mjs";
+import { Browser, Checks, DESKTOP, PHONE, Unusable, removed, until } from "../browser.mjs";
 
 const QUORATE = process.env.QUORATE ?? "target/release/quorate";
 const PORT = Number(process.env.BASE_PORT ?? 21440);
@@ -132,6 +132,6 @@ try {
 } finally {
   processes.forEach((one) => one.kill("SIGKILL"));
   await Promise.all(processes.map((one) => one.exitCode ?? one.signalCode ?? new Promise((done) => one.once("exit", done))));
-  rmSync(folder, { recursive: true, force: true });
+  await removed(folder);
 }
 checks.end();
