@@ -12,11 +12,11 @@ export { verifyGet, valueHash } from "./tree.mjs";
 const KECCAK256_EMPTY = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
 
 /**
- * What an answer to `eth_getProof(address, slots, "latest")` shows of the state after `height`: the account, null where there
+ * What an answer to `eth_getProof(address, slots, block)` shows of the state after `height`: the account, null where there
  * is none, and the value of each slot. Throws a `ProofError` if it does not show that.
  *
- * A validator that answers may be behind: `height` and `proposedAtMs` say of when the answer is, and whoever asks judges
- * whether that is new enough.
+ * `height`, `blockHash` and `proposedAtMs` say of which block the answer is. Whoever asks compares them with the block that
+ * was named; of `latest`, whose validator may be behind, judges whether that is new enough.
  */
 export function verifyProof(committee, { address, slots = [] }, answer) {
   const { height, proposedAtMs, state } = verifyCertificate(

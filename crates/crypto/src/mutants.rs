@@ -400,6 +400,8 @@ pub enum Mutant {
     EvmReadOfAnother,
     /// EVM: a proof is not compared with the state that was certified.
     EvmTrustProof,
+    /// EVM: a proof of a block that was named is compared with the newest state.
+    EvmProofOfAnyBlock,
     /// EVM: delegations are taken by the first version of the rules too.
     EvmEarlyDelegations,
     /// EVM: the rules are those of a genesis's last fork, whatever a block's time.

@@ -6,7 +6,7 @@ use quorate_node::client::{Call, Calls, new_session};
 use quorate_node::{Client, NodeError};
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::service::Proven;
-use quorate_types::{Committee, HandedOverError, History, ReplicaId};
+use quorate_types::{Committee, HandedOverError, Header, History, ReplicaId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Connection {
     pub fn config(
         committee: Arc<Committee>,
         first: ReplicaId,
-        check_answer: CheckAnswer,
+        check_answer: impl Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync + 'static,
     ) -> ClientConfig {
         Self::config_after(History::new(committee), first, check_answer)
     }
@@ -77,12 +77,12 @@ impl Connection {
     pub fn config_after(
         history: History,
         first: ReplicaId,
-        check_answer: CheckAnswer,
+        check_answer: impl Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync + 'static,
     ) -> ClientConfig {
         let sessions = Self::new_sessions(history.committee(), first, 1);
         ClientConfig {
             bundling: Bundling::after(Duration::from_millis(1)),
-            check_answer,
+            check_answer: CheckAnswer::new(check_answer),
             ..ClientConfig::after(history, sessions)
         }
     }

@@ -211,10 +211,10 @@ fn follow_arrivals(run: &Run) {
 
 fn context(config: &EthereumConfig, run: &Run) -> Result<Context, NodeError> {
     let (history, first) = (config.history.clone(), run.description.validator);
-    let connection =
-        Connection::config_after(history, first, quorate::check_proof).vouched_by(&config.vouching);
-    let connection = Connection::open(&connection)?;
     let (chain, genesis) = (Chain { beside: Beside::new(run) }, Arc::clone(&config.genesis));
+    let check = quorate::proof_check(Arc::clone(&chain.beside));
+    let connection = Connection::config_after(history, first, check).vouched_by(&config.vouching);
+    let connection = Connection::open(&connection)?;
     Ok(Context {
         pool: Pool::new(connection.clone(), chain.clone(), Arc::clone(&genesis)),
         chain,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p quorate-ledger --example evm_transfers -- \
-//!     [transfers [of a height [of a request [directory [archive]]]]]
+//!     [transfers [of a height [of a request [directory [archive [bytes for proofs]]]]]]
 //! ```
 //!
 //! 20,000 signed transfers of a token between 4,000 accounts, 50 of a height, one of a request,
@@ -11,14 +11,15 @@
 //! the directory, of which readers keep views of the last 16 heights, as in a validator. Then come
 //! as many heights without transactions, which a committee that is not busy has as often. With an
 //! archive the state of each height is kept, and balances at height 1 and at others are read, by
-//! the clock. Other times are of the processor, as Linux counts them for the process with all of
+//! the clock. With bytes for proofs, accounts at past heights are proven as well, as far back as they
+//! hold. Other times are of the processor, as Linux counts them for the process with all of
 //! its threads, and by the clock. A run ends with the last height's root of the state: the same
 //! before and after a change that keeps to the rules.
 
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
 use quorate_ledger::evm::mix::{Mix, Shape};
-use quorate_ledger::evm::{Evm, Query};
+use quorate_ledger::evm::{Evm, ProofOf, Query};
 use quorate_storage::history::{DiskHistory, HistoryConfig, StateHistory};
 use quorate_storage::{
     DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Room, StateView, StorageError, Store,
@@ -49,6 +50,7 @@ fn main() -> Fallible<()> {
         transfers: number(0, 20_000)?,
         of_height: number(1, 50)?,
         of_request: number(2, 1)?,
+        provable_bytes: number(5, 0)? as u64,
     };
     match arguments.get(3) {
         None => run(Box::new(MemoryStore::new()), (0, None), load),
@@ -71,12 +73,13 @@ fn archive(folder: &Path) -> Result<Arc<DiskHistory>, StorageError> {
     Ok(Arc::new(history))
 }
 
-/// Numbers of transfers: all, those of a height, and those of a request.
+/// Numbers of transfers: all, those of a height, and those of a request; and bytes for proofs.
 #[derive(Clone, Copy)]
 struct Load {
     transfers: usize,
     of_height: usize,
     of_request: usize,
+    provable_bytes: u64,
 }
 
 fn run(
@@ -85,7 +88,8 @@ fn run(
     load: Load,
 ) -> Fallible<()> {
     let mut mix = Mix::new(7_770, Shape::Transfers, ACCOUNTS, 1);
-    let service = Evm::new(mix.genesis());
+    let mut service = Evm::new(mix.genesis());
+    service.keep_provable(load.provable_bytes);
     let preparation = service.preparation().ok_or("senders are recovered ahead")?;
     let mut validator = Validator::open(store, service, views_max)?;
     if let Some(history) = &history {
@@ -105,6 +109,9 @@ fn run(
     validator.execute(&blocks)?;
     report("execution", &start, load.transfers)?;
     let heights = blocks.len() as u64;
+    if load.provable_bytes > 0 {
+        validator.prove(&mix, heights)?;
+    }
     let empty: Vec<Block> = (1..=heights).map(|n| block(heights + n, &[])).collect();
     let start = Start::now()?;
     validator.execute(&empty)?;
@@ -146,6 +153,28 @@ impl Validator {
 }
 
 impl Validator {
+    /// Proves accounts at heights before the newest, as far back as there are proofs.
+    fn prove(&self, mix: &Mix, newest: u64) -> Fallible<()> {
+        let holders: Vec<_> = mix.genesis().accounts.keys().copied().collect();
+        let mut times = Vec::new();
+        for (back, holder) in (0..=newest).zip(holders.iter().cycle()) {
+            let of = ProofOf { address: *holder, slots: Vec::new(), height: Some(newest - back) };
+            let question = of.encode();
+            let began = Instant::now();
+            let result = self.executor.answer(&question)?.ok_or("heights were executed")?;
+            if result.answer.is_err() {
+                break;
+            }
+            times.push(began.elapsed());
+        }
+        let heights = times.len();
+        let newest = times[0];
+        times.sort();
+        let (p50, p99) = (times[heights / 2], times[heights * 99 / 100]);
+        println!("proofs of {heights} heights; the newest {newest:?}; p50 {p50:?}, p99 {p99:?}");
+        Ok(())
+    }
+
     /// Reads balances of tokens at past heights.
     fn read(&mut self, history: &DiskHistory, mix: &Mix, heights: u64) -> Fallible<()> {
         let view = self.executor.view()?;

@@ -12,7 +12,8 @@
 //!   height covers the state and, through the hashes of parents, every transaction, receipt and log
 //!   before.
 //! * **Queries** ([`Query`]) are answered from views of the state, beside execution. Proofs
-//!   ([`ProofOf`]) are answered in between heights, with a certificate.
+//!   ([`ProofOf`]) are answered in between heights, with a certificate; of the newest block, and
+//!   where [`Service::keep_provable`] says so of the last ones before it.
 //!
 //! The machine is `revm`; who signed is recovered with `libsecp256k1`, ahead of execution. ADR 27
 //! has the alternatives. Source: paper 002, §IV and §IX.
@@ -53,7 +54,9 @@ pub use index::{
     TransferPage, TransfersOf,
 };
 pub use overrides::{AccountOverride, BlockOverride, Overrides};
-pub use proof::{AccountProof, PROVEN_SLOTS_MAX, ProofFailure, ProofOf, verify_account};
+pub use proof::{
+    AccountProof, PROVEN_BLOCKS_MAX, PROVEN_SLOTS_MAX, ProofFailure, ProofOf, verify_account,
+};
 pub use query::{BlockAt, Head, LOG_BLOCKS_MAX, LogFilter, LogPage, Query};
 pub use result::TransactionResult;
 pub use signer::Signer;
@@ -192,6 +195,10 @@ impl Service for Evm {
         self.tree.limit_leaves(bytes);
     }
 
+    fn keep_provable(&mut self, bytes: u64) {
+        self.tree.keep_versions(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+
     fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
         self.tree = self.tree.reopened(state)?;
         self.newest = history::meta(state)?;
@@ -234,7 +241,7 @@ impl Service for Evm {
 
     fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Proven, String>, StateError> {
         match ProofOf::decode(query) {
-            Ok(of) => proof::prove(&self.tree, self.newest()?, state, &of).map(Ok),
+            Ok(of) => proof::prove(&self.tree, self.newest()?, state, &of),
             Err(error) => Ok(Err(error)),
         }
     }

@@ -18,4 +18,6 @@ pub use proof::{PROOF_BYTES_MAX, ProofError, ProvenRange, value_hash, verify_get
 pub(crate) use tree::Tree;
 #[cfg(test)]
 pub(crate) use tree::expected_root;
+#[cfg(feature = "evm")]
+pub(crate) use tree::{UPDATES_MAX, Version};
 pub(crate) use writer::MapWriter;

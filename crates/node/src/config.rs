@@ -116,6 +116,10 @@ pub struct NodeConfig {
     /// Most heights of an archive of recent states; 0: as many as fit.
     #[serde(default)]
     pub archive_heights: u64,
+    /// Most bytes of memory for proofs of the last states before the newest, beside an archive; 0:
+    /// of the newest alone.
+    #[serde(default = "default_archive_proof_bytes")]
+    pub archive_proof_bytes: u64,
     /// Bytes of a file that is written ahead and deleted when the disk is full, so that what was
     /// promised can be finished; 0: none. Absent: a 64th of the file system, at most 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,6 +215,10 @@ fn default_state_cache() -> u64 {
 
 fn default_archive_bytes() -> u64 {
     1 << 30
+}
+
+fn default_archive_proof_bytes() -> u64 {
+    64 << 20
 }
 
 fn default_service() -> String {
@@ -426,6 +434,7 @@ impl NodeConfig {
             archive: Archive::default(),
             archive_bytes: default_archive_bytes(),
             archive_heights: 0,
+            archive_proof_bytes: default_archive_proof_bytes(),
             disk_reserve_bytes: None,
             comparison: false,
             service: default_service(),

@@ -239,6 +239,10 @@ pub trait Service: Send {
     /// own otherwise.
     fn limit_cache(&mut self, _bytes: u64) {}
 
+    /// It keeps in memory what proofs of its last states before the newest need, as many as fit
+    /// into so many bytes; none unless it is told. Told before it opens a state.
+    fn keep_provable(&mut self, _bytes: u64) {}
+
     /// Fills a state that nothing was ever executed on. The same on every replica.
     ///
     /// # Errors

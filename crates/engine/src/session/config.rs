@@ -61,7 +61,7 @@ impl ClientConfig {
             retry_after: Duration::from_secs(1),
             call_timeout: Duration::from_secs(10),
             send_to_all: false,
-            check_answer: reject_answers,
+            check_answer: CheckAnswer::new(reject_answers),
             learner: None,
             network_threads: 1,
             check_threads: 1,
@@ -145,10 +145,38 @@ impl Bundling {
     }
 }
 
-/// Check that an answer to a query is true of a state with this header's root.
+/// Check that an answer to a query is true of a state with this header's root, or of whichever other
+/// state the query is of.
 ///
 /// Returns what is wrong with it. A member whose answer does not pass is not asked again for it.
-pub type CheckAnswer = fn(&[u8], &Header, &Proven) -> Result<(), String>;
+#[derive(Clone)]
+pub struct CheckAnswer(Arc<Check>);
+
+type Check = dyn Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync;
+
+impl CheckAnswer {
+    /// A check of the query, the header of the certified height that came with the answer, and the
+    /// answer.
+    pub fn new(
+        check: impl Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// Checks an answer.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, query: &[u8], header: &Header, answer: &Proven) -> Result<(), String> {
+        self.0(query, header, answer)
+    }
+}
+
+impl fmt::Debug for CheckAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CheckAnswer")
+    }
+}
 
 /// The check of a session that asks nothing: no answer passes.
 ///

@@ -66,7 +66,7 @@ impl Queries {
             learner_silent_until: Time(0),
             retry_after: config.retry_after,
             times: AnswerTime::default(),
-            check: config.check_answer,
+            check: config.check_answer.clone(),
             next_id: 0,
             under_way: BTreeMap::new(),
             effects: VecDeque::new(),
@@ -151,8 +151,8 @@ impl Queries {
         let QueryResponse { id, result } = answered;
         let under_way = self.under_way.get_mut(&id).filter(|u| u.asked == from)?;
         let checked = result.and_then(|(proven, certificate)| {
-            (self.check)(&under_way.query, &certificate.header, &proven)
-                .map(|()| (proven, certificate))
+            self.check.check(&under_way.query, &certificate.header, &proven)?;
+            Ok((proven, certificate))
         });
         match checked {
             Ok(answer) => {

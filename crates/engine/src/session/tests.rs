@@ -8,7 +8,7 @@ use crate::message::{Busy, NotAdmitted, QueryResponse};
 use crate::testing::{
     certified, certify_executed, client, committee, content, identity, receive, weighted,
 };
-use crate::{Message, Verifier};
+use crate::{CheckAnswer, Message, Verifier};
 use bytes::Bytes;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::request::Answer;
@@ -38,7 +38,7 @@ fn config(committee: Arc<Committee>) -> ClientConfig {
     ClientConfig {
         bundling: Bundling::after(DELAY),
         retry_after: RETRY,
-        check_answer: check,
+        check_answer: CheckAnswer::new(check),
         ..ClientConfig::new(committee, vec![spec])
     }
 }
@@ -914,7 +914,7 @@ fn a_learner_completes_no_request() {
 fn without_a_check_no_answer_passes() {
     let config = ClientConfig::new(committee(), vec![]);
     let proven = Proven { answer: b"why".to_vec().into(), proof: vec![].into() };
-    assert!((config.check_answer)(b"why", &Header::default(), &proven).is_err());
+    assert!(config.check_answer.check(b"why", &Header::default(), &proven).is_err());
 }
 
 #[test]

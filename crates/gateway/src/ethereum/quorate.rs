@@ -1,20 +1,23 @@
 //! Methods of the committee's own: certificates of blocks, proofs, and receipts that stand alone.
 
 use super::arguments::{Arguments, Slot};
-use super::beside::Description;
+use super::beside::{Beside, Description};
 use super::context::Context;
 use super::error::{Failure, internal, invalid, server};
 use crate::receipt::ReceiptFile;
-use alloy_eips::{BlockId, BlockNumberOrTag};
+use alloy_eips::BlockId;
 use alloy_primitives::{B256, Bytes, U64, U256};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use quorate_crypto::Digest;
-use quorate_ledger::evm::{BlockAt, ProofOf, verify_account};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_ledger::evm::{BlockAt, PROVEN_BLOCKS_MAX, ProofOf, verify_account};
 use quorate_types::executed::ExecutionCertificate;
-use quorate_types::{History, ReplicaId};
+use quorate_types::service::Proven;
+use quorate_types::{Header, Height, History, ReplicaId};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMethodError> {
     module.register_method("quorate_committee", |_, context, _| describe(context))?;
@@ -27,7 +30,8 @@ pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMe
     module.register_async_method("eth_getProof", |params, context, _| async move {
         let mut arguments = Arguments::of(&params);
         let (address, slots) = (arguments.next()?, arguments.next::<Vec<Slot>>()?);
-        let of = ProofOf { address, slots: slots.into_iter().map(|Slot(slot)| slot).collect() };
+        let slots = slots.into_iter().map(|Slot(slot)| slot).collect();
+        let of = ProofOf { address, slots, height: None };
         prove(&context, of, arguments.optional()?).await
     })?;
     Ok(())
@@ -106,27 +110,28 @@ fn receipt(context: &Context, hash: B256) -> Result<Value, Failure> {
     Ok(json!({ "operation": U64::from(operation), "receipt": file }))
 }
 
-/// An account and slots of the newest state, with proofs in the map's own form and what certifies
-/// its root. A block that is named must be the newest one.
-async fn prove(context: &Arc<Context>, of: ProofOf, at: Option<BlockId>) -> Result<Value, Failure> {
-    let is_newest = |newest: u64, hash: Option<B256>| match at {
-        None => true,
-        Some(BlockId::Number(BlockNumberOrTag::Number(number))) => number == newest,
-        Some(BlockId::Number(tag)) => !tag.is_earliest(),
-        Some(BlockId::Hash(named)) => hash.is_none_or(|hash| named.block_hash == hash),
-    };
-    let other = || server("proofs are of the newest state: ask at 'latest'");
-    of.check().map_err(invalid)?;
-    // What is asked of an older height is not proven in vain.
-    if !is_newest(context.chain.newest(), None) {
-        return Err(other());
+/// An account and slots after a block, the newest one unless another is named, with proofs in the
+/// map's own form and what certifies its root.
+async fn prove(
+    context: &Arc<Context>,
+    newest: ProofOf,
+    at: Option<BlockId>,
+) -> Result<Value, Failure> {
+    newest.check().map_err(invalid)?;
+    let height = named(context, at).await?;
+    if let Some(height) = height {
+        check_provable(context, height)?;
     }
+    let of = ProofOf { height, ..newest };
     let answer = context.connection.query(of.encode().into()).await;
     let (proven, certificate) = answer.map_err(server)?;
+    let certificate = match of.height {
+        Some(height) if height != certificate.header.height.0 => {
+            certificate_of(&context.chain.beside, height).map_err(server)?
+        }
+        _ => certificate,
+    };
     let shown = verify_account(certificate.header.state, &of, &proven).map_err(server)?;
-    if !is_newest(certificate.header.height.0, Some(shown.block)) {
-        return Err(other());
-    }
     let account = shown.account.unwrap_or_default();
     let slot = |(slot, (value, proof)): (&U256, &(U256, bytes::Bytes))| {
         let proof = [Bytes::from(proof.clone())];
@@ -146,12 +151,116 @@ async fn prove(context: &Arc<Context>, of: ProofOf, at: Option<BlockId>) -> Resu
     }))
 }
 
-/// The check of an answer to a [`ProofOf`].
-pub(super) fn check_proof(
+/// The height that a block's name means; `None` for the newest.
+async fn named(context: &Arc<Context>, at: Option<BlockId>) -> Result<Option<u64>, Failure> {
+    let state = if matches!(at, Some(BlockId::Hash(_))) {
+        // A hash is looked up in the state.
+        let chain = context.chain.clone();
+        spawn_blocking(move || chain.state(at)).await.map_err(internal)??
+    } else {
+        context.chain.state(at)?
+    };
+    Ok(state.map(|Height(height)| height))
+}
+
+/// Checks that there can be a proof of a block, so that no member makes one in vain. The newest
+/// block's certificate may yet come along with it.
+fn check_provable(context: &Context, height: u64) -> Result<(), Failure> {
+    context.executed(U64::from(height))?;
+    let newest = context.chain.newest();
+    if newest.saturating_sub(height) > PROVEN_BLOCKS_MAX {
+        let text = format!("proofs are of the last {PROVEN_BLOCKS_MAX} blocks: {height} is older");
+        return Err(server(text));
+    }
+    if height < newest {
+        certificate_of(&context.chain.beside, height).map_err(server)?;
+    }
+    Ok(())
+}
+
+/// The certificate of a height, which this validator learnt.
+fn certificate_of(beside: &Beside, height: u64) -> Result<ExecutionCertificate, String> {
+    let found = beside.read(|reading| reading.certificate(Height(height)));
+    let found = found.map_err(|failure| failure.message().to_owned())?;
+    found.ok_or_else(|| format!("this validator has no certificate of block {height}"))
+}
+
+/// The check of an answer to a [`ProofOf`], by the certificates that a validator has.
+pub(super) fn proof_check(
+    beside: Arc<Beside>,
+) -> impl Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync {
+    move |question, header, proven| {
+        let of_height = |height| certificate_of(&beside, height).map(|found| found.header);
+        check_proof(question, header, proven, of_height)
+    }
+}
+
+/// Checks an answer under the header of the block that was asked for (★): the one that came with
+/// the answer, or that of a height that is named.
+fn check_proof(
     question: &[u8],
-    header: &quorate_types::Header,
-    proven: &quorate_types::service::Proven,
+    header: &Header,
+    proven: &Proven,
+    of_height: impl Fn(u64) -> Result<Header, String>,
 ) -> Result<(), String> {
     let of = ProofOf::decode(question)?;
-    verify_account(header.state, &of, proven).map(drop).map_err(|error| error.to_string())
+    let named = of.height.filter(|height| *height != header.height.0);
+    let state = match named.filter(|_| !mutants::active(Mutant::EvmProofOfAnyBlock)) {
+        Some(height) => of_height(height)?.state,
+        None => header.state,
+    };
+    verify_account(state, &of, proven).map(drop).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::Address;
+    use quorate_crypto::mutants::assert_noticed;
+    use quorate_ledger::evm::{Evm, Genesis};
+    use quorate_storage::{MemoryStore, Store};
+    use quorate_types::service::{BlockContext, Service};
+
+    /// ★ An answer of another block, be it true, is none.
+    #[test]
+    fn an_answer_is_of_the_block_that_was_asked_for() {
+        let mut store = MemoryStore::new();
+        let mut state = store.begin().expect("begun");
+        let mut service = Evm::new(Genesis::new(7));
+        service.keep_provable(1 << 20);
+        service.genesis(&mut *state).expect("written");
+        let mut headers = vec![];
+        for height in [Height(1), Height(2)] {
+            let block = BlockContext { height, proposed_at_ms: 1_000 };
+            service.execute(&mut *state, block, &[]).expect("executed");
+            let root = service.root(&*state).expect("a root");
+            headers.push(Header { height, state: root, ..Header::default() });
+        }
+        let [first, second] = &headers[..] else { unreachable!("two were executed") };
+        let of = |height| ProofOf { address: Address::ZERO, slots: vec![], height }.encode();
+        let ask =
+            |question: &[u8]| service.query(&*state, question).expect("read").expect("proven");
+        let known = |height| {
+            let found = headers.iter().find(|header| header.height.0 == height);
+            found.copied().ok_or_else(|| "there is no certificate".to_owned())
+        };
+        let (named, newest) = (of(Some(1)), of(None));
+        let (of_first, of_second) = (ask(&named), ask(&newest));
+        assert_eq!(check_proof(&newest, second, &of_second, known), Ok(()));
+        assert_eq!(check_proof(&named, second, &of_first, known), Ok(()));
+        assert_eq!(
+            check_proof(&named, first, &of_first, |_| unreachable!("it came along")),
+            Ok(())
+        );
+        assert!(check_proof(&named, second, &of_second, known).is_err(), "of another block");
+        assert!(check_proof(&newest, second, &of_first, known).is_err(), "it is not the newest");
+        let unknown = |_| Err("there is no certificate".to_owned());
+        let refused = check_proof(&named, second, &of_first, unknown);
+        assert_eq!(refused, Err("there is no certificate".to_owned()));
+    }
+
+    #[test]
+    fn mutants_are_noticed() {
+        assert_noticed(Mutant::EvmProofOfAnyBlock, an_answer_is_of_the_block_that_was_asked_for);
+    }
 }

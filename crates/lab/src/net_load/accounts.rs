@@ -95,7 +95,7 @@ fn nonce_of(
     clients: &Clients,
     interrupted: &AtomicBool,
 ) -> Result<u64, NetLoadError> {
-    let of = ProofOf { address, slots: Vec::new() };
+    let of = ProofOf { address, slots: Vec::new(), height: None };
     let failed = |reason: String| NetLoadError::Funds(reason);
     let begun = Instant::now();
     loop {

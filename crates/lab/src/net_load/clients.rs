@@ -3,7 +3,7 @@
 use super::{NetLoad, NetLoadError};
 use crate::ServiceKind;
 use quorate_crypto::IdentitySecret;
-use quorate_engine::{ClientConfig, reject_answers};
+use quorate_engine::{CheckAnswer, ClientConfig, reject_answers};
 use quorate_ledger::evm::{ProofOf, verify_account};
 use quorate_node::Client;
 use quorate_node::testnet::system_random;
@@ -34,6 +34,7 @@ impl Clients {
         let config = of.load.client(of.history.clone(), usize::MAX, |_| new_key());
         let is_evm = of.service == ServiceKind::Evm;
         let check_answer = if is_evm { check_account } else { reject_answers };
+        let check_answer = CheckAnswer::new(check_answer);
         let config = ClientConfig { check_answer, ..config };
         let config = match &of.vouching {
             Some(key) => config.vouched_by(key),

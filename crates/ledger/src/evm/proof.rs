@@ -5,12 +5,13 @@
 //! ```
 //!
 //! A proof names the block's hash, the root of the map follows from each key's proof, and both must
-//! come to the certified state. What the proofs themselves are is [`crate::map`]'s.
+//! come to the certified state. What the proofs themselves are is [`crate::map`]'s. They are of the
+//! newest block, or of one before it for which the tree has a version.
 
-use super::history::Meta;
-use super::world::{self, Account, account_key, slot_key};
+use super::history::{self, Meta};
+use super::world::{Account, account_in, account_key, slot_in, slot_key};
 use super::{service_root, stored};
-use crate::map::{self, Tree};
+use crate::map::{self, Tree, UPDATES_MAX, Version};
 use alloy_primitives::{Address, B256, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
@@ -21,20 +22,27 @@ use quorate_types::service::{Proven, State, StateError};
 /// Most slots of one query: it is to fit into a frame of 8 KiB.
 pub const PROVEN_SLOTS_MAX: usize = 200;
 
+/// Blocks before the newest for which there can be proofs.
+pub const PROVEN_BLOCKS_MAX: u64 = UPDATES_MAX as u64;
+
 /// Query for a proof: an account and slots of its storage.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+///
+/// Its bytes are Borsh's, but that a height stands at the end, or is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofOf {
     /// Address of the account.
     pub address: Address,
     /// Slots of its storage, at most [`PROVEN_SLOTS_MAX`].
     pub slots: Vec<U256>,
+    /// Height of the block after which it is asked for; `None` for the newest.
+    pub height: Option<u64>,
 }
 
 /// Account as the state holds it, with proofs. The [`Proven::answer`] to a [`ProofOf`]; the
 /// [`Proven::proof`] is empty.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct AccountProof {
-    /// The newest block's hash.
+    /// Hash of the block after which it is.
     pub block: B256,
     /// The root of the map.
     pub map: Digest,
@@ -64,7 +72,9 @@ impl ProofOf {
     /// The bytes of this query.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        stored::encode(self)
+        let mut bytes = stored::encode(&(self.address, &self.slots));
+        bytes.extend(self.height.iter().flat_map(|height| height.to_le_bytes()));
+        bytes
     }
 
     /// Reads a query.
@@ -72,9 +82,15 @@ impl ProofOf {
     /// # Errors
     /// Why it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let query = Self::try_from_slice(bytes);
+        let query = Self::read(bytes);
         let query = query.map_err(|error| format!("this is no question: {error}"))?;
         query.check().map(|()| query)
+    }
+
+    fn read(mut bytes: &[u8]) -> std::io::Result<Self> {
+        let (address, slots) = BorshDeserialize::deserialize(&mut bytes)?;
+        let height = (!bytes.is_empty()).then(|| u64::try_from_slice(bytes)).transpose()?;
+        Ok(Self { address, slots, height })
     }
 
     /// Checks that a member would answer it.
@@ -94,7 +110,7 @@ pub(super) fn root(map: &Digest, newest: &B256) -> Digest {
     service_root(map, newest)
 }
 
-/// Proves an account of the state as it is.
+/// Proves an account after the block that is asked for; or says why it cannot.
 ///
 /// # Errors
 /// When the state cannot be read.
@@ -103,17 +119,40 @@ pub(super) fn prove(
     newest: &Meta,
     state: &dyn State,
     of: &ProofOf,
-) -> Result<Proven, StateError> {
-    let prove = |key: &[u8]| tree.prove(state, Some(key), Some(key));
-    let slot = |slot: &U256| {
-        let value = world::slot(state, of.address, *slot)?;
-        Ok((value, prove(&slot_key(of.address, *slot))?))
+) -> Result<Result<Proven, String>, StateError> {
+    let height = of.height.unwrap_or(newest.height);
+    let Some(after) = newest.height.checked_sub(height) else {
+        return Ok(Err(format!("block {height} is not executed yet")));
     };
+    let Some(version) = usize::try_from(after).ok().and_then(|after| tree.version(after)) else {
+        let oldest = newest.height.saturating_sub(tree.versions() as u64);
+        return Ok(Err(format!(
+            "the member asked has proofs from block {oldest} on: none of block {height}"
+        )));
+    };
+    let block = history::block(state, height)?.ok_or_else(stored::damaged)?;
+    prove_version(version, block.hash, state, of).map(Ok)
+}
+
+fn prove_version(
+    version: Version<'_>,
+    block: B256,
+    state: &dyn State,
+    of: &ProofOf,
+) -> Result<Proven, StateError> {
+    let prove = |key: &[u8]| -> Result<(Option<Vec<u8>>, Bytes), StateError> {
+        Ok((version.entry(state, key)?, version.prove(state, Some(key), Some(key))?))
+    };
+    let slot = |slot: &U256| {
+        let (entry, proof) = prove(&slot_key(of.address, *slot))?;
+        Ok((slot_in(entry.as_deref())?, proof))
+    };
+    let (account, proof) = prove(&account_key(of.address))?;
     let answer = AccountProof {
-        block: newest.hash,
-        map: tree.root(),
-        account: world::account(state, of.address)?,
-        proof: prove(&account_key(of.address))?,
+        block,
+        map: version.root(),
+        account: account_in(account.as_deref())?,
+        proof,
         slots: of.slots.iter().map(slot).collect::<Result<_, StateError>>()?,
     };
     Ok(Proven { answer: stored::encode(&answer).into(), proof: Bytes::new() })

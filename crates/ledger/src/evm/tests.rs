@@ -15,6 +15,7 @@ use quorate_types::{Body, Height, NetworkId, Payload, ReplicaId, Request};
 mod forks;
 mod golden;
 mod indexing;
+mod proofs;
 mod simulating;
 mod simulations;
 mod tracing;
@@ -423,7 +424,7 @@ fn a_proof_of_another_state_proves_nothing() {
     ledger.execute(&[rich.sign(payment(0, Address::repeat_byte(1), ether(1)))]);
     let before = ledger.state();
     ledger.execute(&[rich.sign(payment(1, Address::repeat_byte(1), ether(1)))]);
-    let of = ProofOf { address: Address::repeat_byte(1), slots: vec![U256::from(3)] };
+    let of = ProofOf { address: Address::repeat_byte(1), slots: vec![U256::from(3)], height: None };
     let asked = ledger.executor.answer(&of.encode()).expect("asks").expect("a height");
     let proven = asked.answer.expect("an answer");
     let shown = verify_account(ledger.state(), &of, &proven).expect("holds");

@@ -13,7 +13,6 @@ use alloy_primitives::map::{AddressMap, AddressSet, B256HashMap, Entry, HashMap}
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::Mutex;
-use quorate_crypto::Digest;
 use quorate_types::service::{State, StateError};
 use revm::database_interface::DBErrorMarker;
 use revm::state::{self, AccountInfo, Bytecode};
@@ -61,9 +60,16 @@ pub(super) fn account(state: &dyn State, at: Address) -> Result<Option<Account>,
 }
 
 fn read_account(state: &dyn State, at: Address) -> Result<Kept<Option<Account>>, StateError> {
-    let Some(entry) = entries::get(state, &account_key(at))? else { return Ok(Kept::absent()) };
-    let (hash, value) = entries::decode(&entry)?;
-    Ok(Kept::read(hash, Some(stored::decode(value)?)))
+    let entry = entries::get(state, &account_key(at))?;
+    Ok(Kept::read(account_in(entry.as_deref())?, entry))
+}
+
+/// The account in an entry of the map.
+///
+/// # Errors
+/// When the entry is none of an account's.
+pub(super) fn account_in(entry: Option<&[u8]>) -> Result<Option<Account>, StateError> {
+    entry.map(|entry| stored::decode(entries::decode(entry)?.1)).transpose()
 }
 
 /// A storage slot as it is stored.
@@ -75,9 +81,17 @@ pub(super) fn slot(state: &dyn State, at: Address, slot: U256) -> Result<U256, S
 }
 
 fn read_slot(state: &dyn State, at: Address, slot: U256) -> Result<Kept<U256>, StateError> {
-    let Some(entry) = entries::get(state, &slot_key(at, slot))? else { return Ok(Kept::absent()) };
-    let (hash, value) = entries::decode(&entry)?;
-    Ok(Kept::read(hash, U256::try_from_be_slice(value).ok_or_else(stored::damaged)?))
+    let entry = entries::get(state, &slot_key(at, slot))?;
+    Ok(Kept::read(slot_in(entry.as_deref())?, entry))
+}
+
+/// The value of a slot in an entry of the map.
+///
+/// # Errors
+/// When the entry is none of a slot's.
+pub(super) fn slot_in(entry: Option<&[u8]>) -> Result<U256, StateError> {
+    let Some(entry) = entry else { return Ok(U256::ZERO) };
+    U256::try_from_be_slice(entries::decode(entry)?.1).ok_or_else(stored::damaged)
 }
 
 /// Code by its hash.
@@ -140,26 +154,29 @@ pub(super) struct World<'a> {
 #[derive(Debug)]
 struct Kept<T> {
     now: T,
-    /// Hash of the value that the map has: none where it has none, or nobody has looked.
-    stored: Option<Digest>,
+    stored: Stored,
     /// The map may have another value.
     is_changed: bool,
 }
 
+/// What the map has.
+#[derive(Debug)]
+enum Stored {
+    /// Nobody has looked.
+    Unread,
+    /// An entry, or none.
+    Entry(Option<Vec<u8>>),
+}
+
 impl<T: Default + PartialEq> Kept<T> {
     /// What the map has.
-    fn read(hash: Digest, value: T) -> Self {
-        Self { now: value, stored: Some(hash), is_changed: false }
-    }
-
-    /// What stands for an entry that the map has not.
-    fn absent() -> Self {
-        Self { now: T::default(), stored: None, is_changed: false }
+    fn read(value: T, entry: Option<Vec<u8>>) -> Self {
+        Self { now: value, stored: Stored::Entry(entry), is_changed: false }
     }
 
     /// What the map may have, whatever it is.
     fn unread() -> Self {
-        Self { is_changed: true, ..Self::absent() }
+        Self { now: T::default(), stored: Stored::Unread, is_changed: true }
     }
 
     fn set(&mut self, value: T) {
@@ -292,7 +309,9 @@ impl Database for World<'_> {
     fn storage(&mut self, address: Address, index: U256) -> Result<U256, ReadError> {
         let kept = match self.slots.entry((address, index)) {
             Entry::Occupied(kept) => kept.into_mut(),
-            Entry::Vacant(place) if self.cleared.contains(&address) => place.insert(Kept::absent()),
+            Entry::Vacant(place) if self.cleared.contains(&address) => {
+                place.insert(Kept::read(U256::ZERO, None))
+            }
             Entry::Vacant(place) => {
                 place.insert(read_slot(self.state, address, index).map_err(ReadError)?)
             }
@@ -360,18 +379,17 @@ pub(super) struct Changes {
 #[derive(Debug)]
 struct Change {
     key: Vec<u8>,
-    /// Hash of the value that it has, where that is known.
-    before: Option<Digest>,
+    before: Stored,
     value: Option<Vec<u8>>,
 }
 
 impl Changes {
-    fn account(&mut self, address: Address, before: Option<Digest>, now: Option<&Account>) {
+    fn account(&mut self, address: Address, before: Stored, now: Option<&Account>) {
         let value = now.map(stored::encode);
         self.entries.push(Change { key: account_key(address), before, value });
     }
 
-    fn slot(&mut self, (address, slot): (Address, U256), before: Option<Digest>, now: U256) {
+    fn slot(&mut self, (address, slot): (Address, U256), before: Stored, now: U256) {
         let value = (!now.is_zero()).then(|| now.to_be_bytes_vec());
         self.entries.push(Change { key: slot_key(address, slot), before, value });
     }
@@ -381,12 +399,13 @@ impl Changes {
         let code = account.code.clone().unwrap_or_default();
         let code_hash = alloy_primitives::keccak256(&code);
         let nonce = account.nonce.unwrap_or_default();
-        self.account(address, None, Some(&Account { nonce, balance: account.balance, code_hash }));
+        let stored = Account { nonce, balance: account.balance, code_hash };
+        self.account(address, Stored::Entry(None), Some(&stored));
         if !code.is_empty() {
             self.codes.insert(code_hash, code);
         }
         for (slot, value) in account.storage.iter().flatten() {
-            self.slot((address, (*slot).into()), None, (*value).into());
+            self.slot((address, (*slot).into()), Stored::Entry(None), (*value).into());
         }
     }
 
@@ -399,8 +418,12 @@ impl Changes {
             state.put(&stored::key(CODE, &[&hash[..]]), code)?;
         }
         let mut map = MapWriter::new(state);
-        for Change { key, before, value } in &self.entries {
-            map.replace(key, *before, value.as_deref())?;
+        for Change { key, before, value } in self.entries {
+            let entry = match before {
+                Stored::Entry(entry) => entry,
+                Stored::Unread => entries::get(map.state(), &key)?,
+            };
+            map.replace_entry(&key, entry, value.as_deref())?;
         }
         Ok(map)
     }

@@ -75,7 +75,7 @@ impl Query {
                 let entry = entries::get(state, key)?;
                 let value = entry.as_deref().map(entries::decode).transpose()?;
                 let answer = Answer::Value(value.map(|(_, value)| Bytes::copy_from_slice(value)));
-                let proof = tree.prove(state, Some(key), Some(key))?;
+                let proof = tree.newest().prove(state, Some(key), Some(key))?;
                 Ok(Proven { answer: super::encode(&answer), proof })
             }
             Self::Scan(scan) => {
@@ -95,13 +95,13 @@ fn prove_page(
     scan: &Scan,
     page: &Page,
 ) -> Result<Bytes, StateError> {
-    let before = tree.last_below(state, &scan.from)?;
+    let before = tree.newest().last_below(state, &scan.from)?;
     let after = match (page.entries.last().filter(|_| page.more), &scan.to) {
         (Some(last), _) => Some(last.key.to_vec()),
         (None, Some(to)) => first_from(state, to)?,
         (None, None) => None,
     };
-    tree.prove(state, before.as_deref(), after.as_deref())
+    tree.newest().prove(state, before.as_deref(), after.as_deref())
 }
 
 /// The first key from `from` on.

@@ -22,6 +22,11 @@
 //! there before, and the leaf shows it. So is a key that is new, where the bucket has room for it
 //! and its neighbour differs within the first bytes.
 //!
+//! # What was
+//!
+//! A tree that keeps [versions](Tree::keep_versions) puts away what each update replaces of it
+//! ([`undo`]): proofs are of the newest state, or of one some updates ago ([`Version`]).
+//!
 //! # Depth
 //!
 //! Keys that extend one another bit by bit make a chain of up to 9,216 inner nodes: nine for each
@@ -31,14 +36,21 @@ mod arena;
 mod build;
 mod leaves;
 mod prove;
+mod undo;
+mod version;
 
 use super::bits::bit;
-use super::{entries, hashes};
+use super::entries;
 use arena::{Arena, Inner, Node, NodeId};
 use build::Builder;
 use quorate_crypto::Digest;
 use quorate_types::service::{KeyRange, State, StateError};
 use std::ops::ControlFlow;
+use undo::{Undo, UndoLog};
+
+#[cfg(any(feature = "evm", test))]
+pub(crate) use undo::UPDATES_MAX;
+pub(crate) use version::Version;
 
 /// Most keys of a bucket. More make memory smaller and updates slower: ADR 19.
 pub(crate) const BUCKET_KEYS_MAX: u8 = 16;
@@ -52,6 +64,7 @@ pub(crate) struct Tree {
     arena: Arena,
     top: Option<NodeId>,
     count: u64,
+    undo: UndoLog,
 }
 
 /// A changed key.
@@ -62,6 +75,9 @@ pub(crate) struct Change<'a> {
     /// Hash of the value that it had; `None` if it had none, or nobody knows. A wrong one costs a
     /// reading of the state and changes nothing.
     pub(crate) before: Option<Digest>,
+    /// Entry that it had, if it had one; of use to a tree that keeps versions alone, to which it
+    /// must be right.
+    pub(crate) entry: Option<&'a [u8]>,
     /// Hash of the value that it has now, if it has one.
     pub(crate) now: Option<Digest>,
 }
@@ -82,7 +98,7 @@ impl Default for Tree {
 impl Tree {
     /// A tree without keys, which keeps so many bytes of leaves at most.
     pub(crate) fn new(leaves_bytes_max: usize) -> Self {
-        Self { arena: Arena::new(leaves_bytes_max), top: None, count: 0 }
+        Self { arena: Arena::new(leaves_bytes_max), top: None, count: 0, undo: UndoLog::default() }
     }
 
     /// Keeps so many bytes of leaves at most from now on.
@@ -90,7 +106,32 @@ impl Tree {
         self.arena.limit_leaves(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
-    /// The tree over what is in the state, read in one scan. It keeps as many leaves as this one.
+    /// Keeps what the last updates replaced from now on, as many as fit into so many bytes: 0 for
+    /// none. What is kept so far is forgotten.
+    pub(crate) fn keep_versions(&mut self, bytes_max: usize) {
+        self.undo = UndoLog::new(bytes_max);
+        self.arena.want_replaced(bytes_max > 0);
+    }
+
+    /// The tree as it is.
+    pub(crate) fn newest(&self) -> Version<'_> {
+        Version { tree: self, updates: 0 }
+    }
+
+    /// The tree as it was so many updates ago, if that is kept.
+    #[cfg(any(feature = "evm", test))]
+    pub(crate) fn version(&self, updates: usize) -> Option<Version<'_>> {
+        (updates <= self.undo.len()).then_some(Version { tree: self, updates })
+    }
+
+    /// Number of updates that can be undone.
+    #[cfg(any(feature = "evm", test))]
+    pub(crate) fn versions(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// The tree over what is in the state, read in one scan. It keeps as many leaves and bytes of
+    /// versions as this one, and no version yet.
     ///
     /// # Errors
     /// When the state cannot be read, or holds what this service did not write.
@@ -105,13 +146,13 @@ impl Tree {
         let top = builder.finish();
         tree.top = top.map(|node| tree.arena.add(node));
         tree.arena.shrink_to_fit();
+        tree.keep_versions(self.undo.bytes_max());
         Ok(tree)
     }
 
     /// The hash that stands for all keys and values.
     pub(crate) fn root(&self) -> Digest {
-        let top = self.top.map_or(Digest::ZERO, |top| self.arena.hash(top));
-        hashes::root(self.count, &top)
+        self.newest().root()
     }
 
     /// Number of keys in the tree.
@@ -121,7 +162,7 @@ impl Tree {
 
     /// Bytes of memory, without what the allocator adds.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.arena.memory_bytes()
+        self.arena.memory_bytes() + self.undo.bytes()
     }
 
     /// Follows a state that has changed in these keys, which ascend. Each bucket is read once at
@@ -133,10 +174,25 @@ impl Tree {
     pub(crate) fn update(
         &mut self,
         state: &dyn State,
+        changes: &[Change<'_>],
+    ) -> Result<(), StateError> {
+        let before = (self.top, self.count);
+        self.arena.begin_update();
+        self.follow_all(state, changes)?;
+        self.settle();
+        if let Some(replaced) = self.arena.take_replaced() {
+            self.undo.push(Undo::new(before, replaced, changes));
+        }
+        Ok(())
+    }
+
+    fn follow_all(
+        &mut self,
+        state: &dyn State,
         mut changes: &[Change<'_>],
     ) -> Result<(), StateError> {
         while let Some((first, rest)) = changes.split_first() {
-            changes = match self.reach(first.key) {
+            changes = match self.newest().reach(first.key) {
                 None => {
                     self.plant(first);
                     rest
@@ -155,29 +211,19 @@ impl Tree {
                 }
             };
         }
-        self.settle();
         Ok(())
-    }
-
-    /// The bucket that the key's bits lead to, and where the key departs from what is there, if it
-    /// does.
-    fn reach(&self, key: &[u8]) -> Option<(NodeId, Option<u16>)> {
-        let mut at = self.top?;
-        while let Node::Inner(inner) = self.arena.node(at) {
-            at = inner.child(key);
-        }
-        Some((at, self.arena.bucket(at).prefix.departure(key)))
     }
 
     /// The first node on the key's way that stands below `position`. Those above are stale from now
     /// on.
     fn touch(&mut self, key: &[u8], position: u16) -> NodeId {
         let mut at = self.top.expect("a node was reached");
-        while let Node::Inner(inner) = self.arena.node_mut(at)
+        while let Node::Inner(inner) = self.arena.node(at)
             && inner.bit < position
         {
-            inner.stale = true;
-            at = inner.child(key);
+            let below = inner.child(key);
+            self.arena.touch(at);
+            at = below;
         }
         at
     }
@@ -195,7 +241,7 @@ impl Tree {
         let beside = self.arena.put(at, Node::Vacant);
         let (beside, new) = (self.arena.add(beside), self.arena.add(Node::leaf(key, value)));
         let children = if bit(key, position) { [beside, new] } else { [new, beside] };
-        let inner = Inner { bit: position, stale: true, children, hash: Digest::ZERO };
+        let inner = Inner { bit: position, stale: true, changed: 0, children, hash: Digest::ZERO };
         self.arena.put(at, Node::Inner(inner));
         self.count += 1;
     }

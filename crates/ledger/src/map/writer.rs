@@ -16,7 +16,15 @@ pub(crate) struct MapWriter<'a> {
 struct Values {
     /// Before the block, as far as it is known.
     before: Option<Digest>,
+    /// The whole entry before the block, where it is kept.
+    entry: Option<Vec<u8>>,
     now: Option<Digest>,
+}
+
+impl Values {
+    fn change<'a>(&'a self, key: &'a [u8]) -> Change<'a> {
+        Change { key, before: self.before, entry: self.entry.as_deref(), now: self.now }
+    }
 }
 
 impl<'a> MapWriter<'a> {
@@ -50,6 +58,22 @@ impl<'a> MapWriter<'a> {
         before: Option<Digest>,
         value: Option<&[u8]>,
     ) -> Result<(), StateError> {
+        self.write(key, (before, None), value.map(entries::encode).as_deref())
+    }
+
+    /// Sets or removes the value of a key whose `entry` is this, before this block that is. It is
+    /// kept, for trees that keep versions; entries are to be small.
+    ///
+    /// # Errors
+    /// When the state cannot be written, or the entry is none.
+    #[cfg(feature = "evm")]
+    pub(crate) fn replace_entry(
+        &mut self,
+        key: &[u8],
+        entry: Option<Vec<u8>>,
+        value: Option<&[u8]>,
+    ) -> Result<(), StateError> {
+        let before = (hash_in(entry.as_deref())?, entry);
         self.write(key, before, value.map(entries::encode).as_deref())
     }
 
@@ -58,21 +82,21 @@ impl<'a> MapWriter<'a> {
     /// # Errors
     /// When the state cannot be written, or the entry is none.
     pub(crate) fn restore(&mut self, key: &[u8], entry: Option<&[u8]>) -> Result<(), StateError> {
-        self.write(key, hash_in(entry)?, entry)
+        self.write(key, (hash_in(entry)?, None), entry)
     }
 
     fn write(
         &mut self,
         key: &[u8],
-        before: Option<Digest>,
-        entry: Option<&[u8]>,
+        (before, entry): (Option<Digest>, Option<Vec<u8>>),
+        written: Option<&[u8]>,
     ) -> Result<(), StateError> {
-        let now = hash_in(entry)?;
+        let now = hash_in(written)?;
         match self.changed.get_mut(key) {
             Some(values) => values.now = now,
-            None => drop(self.changed.insert(key.to_vec(), Values { before, now })),
+            None => drop(self.changed.insert(key.to_vec(), Values { before, entry, now })),
         }
-        entries::set(self.state, key, entry)
+        entries::set(self.state, key, written)
     }
 
     /// Has the tree follow what was changed.
@@ -80,9 +104,7 @@ impl<'a> MapWriter<'a> {
     /// # Errors
     /// When the state cannot be read; the tree is of no use then.
     pub(crate) fn finish(self, tree: &mut Tree) -> Result<(), StateError> {
-        let changed = self.changed.iter();
-        let changed: Vec<Change<'_>> =
-            changed.map(|(key, &Values { before, now })| Change { key, before, now }).collect();
+        let changed: Vec<_> = self.changed.iter().map(|(key, values)| values.change(key)).collect();
         tree.update(self.state, &changed)
     }
 }

@@ -61,4 +61,9 @@ impl NodeConfig {
             Archive::Off => None,
         }
     }
+
+    /// Most bytes for proofs of past states: none without an archive.
+    pub(crate) fn provable_bytes(&self) -> u64 {
+        self.history_config().map_or(0, |_| self.archive_proof_bytes)
+    }
 }

@@ -8,7 +8,7 @@ use crate::testnet::system_random;
 use crate::{CallResult, ClientConfig, NodeError};
 use crossbeam_channel::{Receiver, bounded, never, select};
 use quorate_crypto::{Digest, KeyCache};
-use quorate_engine::{Bundling, NOTHING_EXECUTED};
+use quorate_engine::{Bundling, CheckAnswer, NOTHING_EXECUTED};
 use quorate_ledger::kv::{self, check_answer};
 use quorate_ledger::payments::{
     OrderedError, ReleaseService, STEP_BYTES_MAX, ordered_query, read_ordered, read_standing,
@@ -288,7 +288,7 @@ fn configure(history: History) -> ClientConfig {
     let sessions = firsts.into_iter().map(new_session).collect();
     ClientConfig {
         bundling: Bundling::after(Duration::from_millis(1)),
-        check_answer,
+        check_answer: CheckAnswer::new(check_answer),
         ..ClientConfig::after(history, sessions)
     }
 }

@@ -71,6 +71,7 @@ impl Stores {
         let state = config.data_dir.join("state");
         let store = DiskStore::open_within(&state, owner, room.clone())?;
         service.limit_cache(config.state_cache_bytes);
+        service.keep_provable(config.provable_bytes());
         let (mut executor, executed) =
             Executor::open(Box::new(store), service, config.executor_config())?;
         archive::open(&mut executor, config, owner, &room);

@@ -34,7 +34,7 @@ proptest! {
     #[test]
     fn a_key_is_shown_as_it_is(model in models(), key in keys()) {
         with_tree(&model, |tree, state| {
-            let proof = tree.prove(state, Some(&key), Some(&key)).unwrap();
+            let proof = tree.newest().prove(state, Some(&key), Some(&key)).unwrap();
             let expected = model.get(&key).map(|value| value_hash(value));
             assert_eq!(verify_get(tree.root(), &key, &proof), Ok(expected));
         });
@@ -50,7 +50,7 @@ proptest! {
     ) {
         with_tree(&model, |tree, state| {
             let root = tree.root();
-            let proof = tree.prove(state, Some(&key), Some(&key)).unwrap();
+            let proof = tree.newest().prove(state, Some(&key), Some(&key)).unwrap();
             let mut changed = proof.to_vec();
             changed[at.index(proof.len())] ^= change;
             assert!(verify_get(root, &key, &changed).is_err());
@@ -79,7 +79,7 @@ proptest! {
         to in prop::option::of(keys()),
     ) {
         with_tree(&model, |tree, state| {
-            let whole = tree.prove(state, None, None).unwrap();
+            let whole = tree.newest().prove(state, None, None).unwrap();
             let whole = Proof::open(tree.root(), &whole).unwrap();
             let pruned = prune(&whole, &mut shown.iter().copied());
             let proof = encode(model.len() as u64, &pruned);
@@ -306,7 +306,7 @@ fn the_proof_of_a_key_is_this() {
     assert_eq!(hex(&proof), expected);
     let model = ["a", "b", "c"].map(|key| (key.as_bytes().to_vec(), Vec::new()));
     with_tree(&Model::from(model), |tree, state| {
-        assert_eq!(tree.prove(state, Some(b"a"), Some(b"a")).unwrap(), proof);
+        assert_eq!(tree.newest().prove(state, Some(b"a"), Some(b"a")).unwrap(), proof);
     });
 }
 

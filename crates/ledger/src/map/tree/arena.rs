@@ -19,11 +19,13 @@ pub(super) enum Node {
     Vacant,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Inner {
     pub(super) bit: u16,
     /// Something below changed, and the hash did not follow yet.
     pub(super) stale: bool,
+    /// Number of the update that changed it last.
+    pub(super) changed: u32,
     pub(super) children: [NodeId; 2],
     pub(super) hash: Digest,
 }
@@ -34,6 +36,8 @@ pub(super) struct Bucket {
     pub(super) prefix: Prefix,
     /// 0 only while an update is under way.
     pub(super) count: u8,
+    /// Number of the update that changed it last.
+    pub(super) changed: u32,
     pub(super) hash: Digest,
     /// Leaves of two keys and more, if they are kept. A single one has the bucket's hash.
     pub(super) leaves: Leaves,
@@ -53,6 +57,7 @@ impl Bucket {
         Self {
             prefix: Prefix::whole(key),
             count: 1,
+            changed: 0,
             hash: hashes::leaf(key, value),
             leaves: Leaves::default(),
             is_recent: false,
@@ -83,6 +88,7 @@ impl Bucket {
             hash: hashes::inner(bit, &left.hash, &right.hash),
             prefix: left.prefix.cut(bit),
             count: left.count + right.count,
+            changed: 0,
             leaves,
             is_recent: false,
         }
@@ -114,7 +120,7 @@ impl Bucket {
     /// The leaf that a key leads to is the key's own only if it is the one with the value that the
     /// key is said to have had (★): a wrong word leads to a bucket that is read again.
     fn replace(&mut self, change: &Change<'_>) -> bool {
-        let Change { key, before: Some(before), now: Some(now) } = change else { return false };
+        let Change { key, before: Some(before), now: Some(now), .. } = change else { return false };
         let leaf = if self.count == 1 { Some(&mut self.hash) } else { self.leaves.reach(key) };
         let Some(leaf) = leaf else { return false };
         let is_own = *leaf == hashes::leaf(key, before);
@@ -145,6 +151,45 @@ impl Node {
             Self::Inner(_) | Self::Vacant => 0,
         }
     }
+
+    /// Bytes on the heap, but for leaves.
+    pub(super) fn prefix_bytes(&self) -> usize {
+        match self {
+            Self::Bucket(bucket) => bucket.prefix.heap_bytes(),
+            Self::Inner(_) | Self::Vacant => 0,
+        }
+    }
+
+    /// Number of the update that changed it last; `None` of a place that is free.
+    fn changed(&self) -> Option<u32> {
+        match self {
+            Self::Inner(Inner { changed, .. }) | Self::Bucket(Bucket { changed, .. }) => {
+                Some(*changed)
+            }
+            Self::Vacant => None,
+        }
+    }
+
+    fn set_changed(&mut self, update: u32) {
+        match self {
+            Self::Inner(Inner { changed, .. }) | Self::Bucket(Bucket { changed, .. }) => {
+                *changed = update;
+            }
+            Self::Vacant => {}
+        }
+    }
+
+    /// What is to be remembered of it: all but leaves.
+    fn without_leaves(&self) -> Self {
+        match self {
+            Self::Inner(inner) => Self::Inner(*inner),
+            &Self::Bucket(Bucket { ref prefix, count, changed, hash, is_recent, .. }) => {
+                let (prefix, leaves) = (prefix.clone(), Leaves::default());
+                Self::Bucket(Bucket { prefix, count, changed, hash, leaves, is_recent })
+            }
+            Self::Vacant => Self::Vacant,
+        }
+    }
 }
 
 /// All nodes, by their place.
@@ -157,6 +202,10 @@ pub(super) struct Arena {
     leaves_bytes: usize,
     /// Node at which the next leaves to be given up are looked for.
     hand: usize,
+    /// Number of the update under way, or of the last one. It wraps.
+    update: u32,
+    /// Nodes that this update replaced, as they were before it, if they are wanted.
+    replaced: Option<Vec<(NodeId, Node)>>,
 }
 
 /// Nodes that the hand goes over at most to make room for one bucket's leaves. A budget of some
@@ -206,14 +255,42 @@ impl Arena {
 
     /// Bytes of memory, without what the allocator adds.
     pub(super) fn memory_bytes(&self) -> usize {
-        let prefixes = self.nodes.iter().map(|node| match node {
-            Node::Bucket(bucket) => bucket.prefix.heap_bytes(),
-            Node::Inner(_) | Node::Vacant => 0,
-        });
+        let prefixes = self.nodes.iter().map(Node::prefix_bytes);
         self.nodes.capacity() * size_of::<Node>()
             + self.vacant.capacity() * size_of::<NodeId>()
             + prefixes.sum::<usize>()
             + self.leaves_bytes
+    }
+
+    /// Wants what updates replace, or does no longer.
+    pub(super) fn want_replaced(&mut self, are_wanted: bool) {
+        self.replaced = are_wanted.then(Vec::new);
+    }
+
+    pub(super) fn begin_update(&mut self) {
+        self.update = self.update.wrapping_add(1);
+        // What an update left that failed.
+        self.replaced.iter_mut().for_each(Vec::clear);
+    }
+
+    /// What the update replaced, each node once and as it was before, if it is wanted.
+    pub(super) fn take_replaced(&mut self) -> Option<Vec<(NodeId, Node)>> {
+        self.replaced.as_mut().map(mem::take)
+    }
+
+    /// Returns `false` if a place is as it was so many updates ago. It may be all the same.
+    pub(super) fn has_changed(&self, id: NodeId, updates: usize) -> bool {
+        let since = self.node(id).changed().map_or(0, |changed| self.update.wrapping_sub(changed));
+        (since as usize) < updates
+    }
+
+    /// Puts away what is in a place and is about to change, the first time in an update.
+    fn put_away(&mut self, id: NodeId) {
+        let Some(replaced) = &mut self.replaced else { return };
+        let node = &self.nodes[id as usize];
+        if node.changed().is_some_and(|changed| changed != self.update) {
+            replaced.push((id, node.without_leaves()));
+        }
     }
 
     pub(super) fn node(&self, id: NodeId) -> &Node {
@@ -221,8 +298,18 @@ impl Arena {
     }
 
     /// A node to be changed in place; the number of its leaves stays.
-    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id as usize]
+    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        self.put_away(id);
+        let node = &mut self.nodes[id as usize];
+        node.set_changed(self.update);
+        node
+    }
+
+    /// Something changes below an inner node.
+    pub(super) fn touch(&mut self, id: NodeId) {
+        if let Node::Inner(inner) = self.node_mut(id) {
+            inner.stale = true;
+        }
     }
 
     pub(super) fn bucket(&self, id: NodeId) -> &Bucket {
@@ -232,7 +319,7 @@ impl Arena {
         }
     }
 
-    pub(super) fn bucket_mut(&mut self, id: NodeId) -> &mut Bucket {
+    fn bucket_mut(&mut self, id: NodeId) -> &mut Bucket {
         match self.node_mut(id) {
             Node::Bucket(bucket) => bucket,
             Node::Inner(_) | Node::Vacant => unreachable!("a bucket was reached"),
@@ -255,6 +342,7 @@ impl Arena {
     /// Puts a node into a place; its leaves stay if there is room for them. Returns what was there.
     pub(super) fn put(&mut self, id: NodeId, mut node: Node) -> Node {
         let before = mem::replace(self.node_mut(id), Node::Vacant);
+        node.set_changed(self.update);
         self.leaves_bytes -= before.leaves_bytes();
         if let Node::Bucket(bucket) = &mut node
             && !self.make_room(bucket.leaves.heap_bytes())
@@ -262,7 +350,7 @@ impl Arena {
             bucket.leaves = Leaves::default();
         }
         self.leaves_bytes += node.leaves_bytes();
-        *self.node_mut(id) = node;
+        self.nodes[id as usize] = node;
         before
     }
 
@@ -355,7 +443,7 @@ impl Arena {
             (left, right) => {
                 let hash = hashes::inner(bit, &left.hash(), &right.hash());
                 let children = [self.add(left), self.add(right)];
-                Node::Inner(Inner { bit, stale: false, children, hash })
+                Node::Inner(Inner { bit, stale: false, changed: self.update, children, hash })
             }
         }
     }

@@ -1,14 +1,13 @@
 //! Proofs out of the tree: what is between two keys is shown, the rest pruned.
 
 use super::arena::{Node, NodeId};
-use super::{Leaf, Tree};
+use super::{Leaf, Version};
 use crate::map::bits::{bit, difference};
+use crate::map::hashes;
 use crate::map::proof::ProofWriter;
-use crate::map::{entries, hashes};
 use bytes::Bytes;
 use quorate_crypto::Digest;
-use quorate_types::service::{KeyRange, State, StateError};
-use std::ops::ControlFlow;
+use quorate_types::service::{State, StateError};
 
 /// A subtree of which everything from `low` to `high` is to be shown, both included. A bound that
 /// no key equals leads to the leaf that its bits lead to. `None` is no bound.
@@ -25,7 +24,7 @@ enum Content {
     Pruned(Digest),
 }
 
-impl Tree {
+impl Version<'_> {
     /// Shows the leaves from the one that the bits of `low` lead to, to the one that those of
     /// `high` lead to.
     ///
@@ -37,8 +36,8 @@ impl Tree {
         low: Option<&[u8]>,
         high: Option<&[u8]>,
     ) -> Result<Bytes, StateError> {
-        let mut proof = ProofWriter::new(self.count);
-        let top = self.top.map(|top| Part { content: Content::Node(top), low, high });
+        let mut proof = ProofWriter::new(self.count());
+        let top = self.top().map(|top| Part { content: Content::Node(top), low, high });
         let mut parts: Vec<Part<'_>> = top.into_iter().collect();
         while let Some(Part { content, low, high }) = parts.pop() {
             let (at, left, right) = match content {
@@ -54,7 +53,7 @@ impl Tree {
                     let (at, left, right) = halves(leaves);
                     (at, Content::Leaves(left), Content::Leaves(right))
                 }
-                Content::Node(id) => match self.arena.node(id) {
+                Content::Node(id) => match self.node(id) {
                     Node::Inner(inner) => {
                         let [left, right] = inner.children.map(Content::Node);
                         (inner.bit, left, right)
@@ -94,9 +93,9 @@ impl Tree {
     ) -> Result<Option<Vec<u8>>, StateError> {
         let Some((_, departure)) = self.reach(key) else { return Ok(None) };
         let position = departure.unwrap_or(u16::MAX);
-        let mut at = self.top.expect("a node was reached");
+        let mut at = self.top().expect("a node was reached");
         let mut left = None;
-        while let Node::Inner(inner) = self.arena.node(at)
+        while let Node::Inner(inner) = self.node(at)
             && inner.bit < position
         {
             if bit(key, inner.bit) {
@@ -115,32 +114,31 @@ impl Tree {
         left.map(|left| self.last(state, left)).transpose()
     }
 
+    /// The bucket that the key's bits lead to, and where the key departs from what is there, if it
+    /// does.
+    pub(super) fn reach(&self, key: &[u8]) -> Option<(NodeId, Option<u16>)> {
+        let mut at = self.top()?;
+        loop {
+            match self.node(at) {
+                Node::Inner(inner) => at = inner.child(key),
+                Node::Bucket(bucket) => return Some((at, bucket.prefix.departure(key))),
+                Node::Vacant => unreachable!("not part of the tree"),
+            }
+        }
+    }
+
     /// The last key below a node.
     fn last(&self, state: &dyn State, mut at: NodeId) -> Result<Vec<u8>, StateError> {
-        while let Node::Inner(inner) = self.arena.node(at) {
+        while let Node::Inner(inner) = self.node(at) {
             at = inner.children[1];
         }
         let last = self.leaves(state, at)?.pop().expect("as many as there were");
         Ok(last.key)
     }
 
-    /// A bucket's keys, in order; at least one.
-    fn leaves(&self, state: &dyn State, id: NodeId) -> Result<Vec<Leaf>, StateError> {
-        let bucket = self.arena.bucket(id);
-        let mut leaves = Vec::with_capacity(usize::from(bucket.count));
-        let to = bucket.prefix.end();
-        let keys = KeyRange { from: bucket.prefix.lowest(), to: to.as_deref() };
-        entries::scan(state, keys, &mut |key, value, _| {
-            leaves.push(Leaf { key: key.to_vec(), value });
-            ControlFlow::Continue(())
-        })?;
-        let are_known = leaves.len() == usize::from(bucket.count);
-        if are_known { Ok(leaves) } else { Err(entries::damaged()) }
-    }
-
     fn prune(&self, content: Content) -> Content {
         Content::Pruned(match content {
-            Content::Node(id) => self.arena.hash(id),
+            Content::Node(id) => self.node(id).hash(),
             Content::Leaves(leaves) => top(leaves),
             Content::Pruned(hash) => hash,
         })

@@ -1,6 +1,7 @@
 use super::arena::Bucket;
 use super::leaves::{HashedLeaf, Head, Leaves};
 use super::*;
+use crate::map::hashes;
 use crate::map::proof::{verify_get, verify_range};
 use proptest::prelude::*;
 use quorate_crypto::hash_keyed;
@@ -8,6 +9,8 @@ use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_storage::{MemoryStore, Store};
 use quorate_types::service::Visitor;
 use std::collections::BTreeMap;
+
+mod versions;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -50,7 +53,7 @@ fn shape(tree: &Tree) -> Vec<String> {
     let mut below: Vec<NodeId> = tree.top.into_iter().collect();
     while let Some(id) = below.pop() {
         shape.push(match tree.arena.node(id) {
-            Node::Inner(Inner { bit, stale, children: [left, right], hash }) => {
+            Node::Inner(Inner { bit, stale, children: [left, right], hash, .. }) => {
                 below.extend([right, left]);
                 assert!(!stale);
                 format!("{bit} {hash}")
@@ -129,7 +132,9 @@ impl Kept {
         let mut state = self.store.begin().unwrap();
         let mut changed = Vec::new();
         let mut last = None;
-        for (key, (value, word)) in changes {
+        let entry = |key| self.model.get(key).map(|value| entries::encode(value));
+        let before: Vec<_> = changes.keys().map(entry).collect();
+        for ((key, (value, word)), entry_before) in changes.iter().zip(&before) {
             let entry = value.as_deref().map(entries::encode);
             entries::set(&mut *state, key, entry.as_deref()).unwrap();
             let before = match value {
@@ -144,7 +149,7 @@ impl Kept {
             };
             last = before.or(last);
             let now = value.as_deref().map(hashes::value);
-            changed.push(Change { key, before: said, now });
+            changed.push(Change { key, before: said, entry: entry_before.as_deref(), now });
         }
         self.tree.update(&*state, &changed).unwrap();
         state.commit(true).unwrap();
@@ -218,7 +223,7 @@ proptest! {
         kept.change(&changes);
         let expected = kept.model.range(..key.clone()).next_back().map(|(key, _)| key.clone());
         let state = kept.store.begin().unwrap();
-        prop_assert_eq!(kept.tree.last_below(&*state, &key).unwrap(), expected);
+        prop_assert_eq!(kept.tree.newest().last_below(&*state, &key).unwrap(), expected);
     }
 }
 
@@ -252,11 +257,11 @@ fn the_deepest_tree_takes_no_stack() {
         assert_eq!(kept.opened().root(), root);
         let deepest = vec![0xff; 1_024];
         let state = kept.store.begin().unwrap();
-        let proof = kept.tree.prove(&*state, Some(&deepest), Some(&deepest)).unwrap();
+        let proof = kept.tree.newest().prove(&*state, Some(&deepest), Some(&deepest)).unwrap();
         let value = verify_get(root, &deepest, &proof).unwrap();
         assert_eq!(value, Some(hashes::value(&[1])));
-        let before = kept.tree.last_below(&*state, &deepest).unwrap().unwrap();
-        let proof = kept.tree.prove(&*state, Some(&before), None).unwrap();
+        let before = kept.tree.newest().last_below(&*state, &deepest).unwrap().unwrap();
+        let proof = kept.tree.newest().prove(&*state, Some(&before), None).unwrap();
         let range = verify_range(root, &deepest, None, 1, &proof).unwrap();
         assert!(range.complete && range.entries.len() == 1);
         drop(state);
@@ -333,7 +338,7 @@ fn a_state_that_is_not_the_services_is_noticed() {
     }
     kept.tree.reopened(&*state).unwrap();
     state.delete(b"ka").unwrap();
-    let error = kept.tree.prove(&*state, None, None).unwrap_err();
+    let error = kept.tree.newest().prove(&*state, None, None).unwrap_err();
     assert_eq!(error.0, "the state of the map is damaged");
 }
 
@@ -382,8 +387,12 @@ fn values_that_are_replaced_are_followed_without_reading_the_state() {
                 (key.clone(), before, Some(hashes::value(value)))
             };
             let third = model.iter_mut().step_by(3).map(&mut change).collect::<Vec<_>>();
-            let changes =
-                third.iter().map(|(key, before, now)| Change { key, before: *before, now: *now });
+            let changes = third.iter().map(|(key, before, now)| Change {
+                key,
+                before: *before,
+                entry: None,
+                now: *now,
+            });
             let followed = tree.update(&Unread, &changes.collect::<Vec<_>>());
             if leaves_bytes_max == 0 {
                 assert_eq!(followed, Err(StateError("read".into())));
@@ -405,7 +414,8 @@ fn keys_that_are_new_are_followed_without_reading_the_state() {
     for number in 0..500_u16 {
         let key = hash_keyed(&[1; 32], &number.to_le_bytes()).0.to_vec();
         let now = Some(hashes::value(&[7]));
-        let has_followed = kept.tree.update(&Unread, &[Change { key: &key, before: None, now }]);
+        let has_followed =
+            kept.tree.update(&Unread, &[Change { key: &key, before: None, entry: None, now }]);
         if has_followed.is_ok() {
             kept.model.insert(key, vec![7]);
             followed += 1;
@@ -469,7 +479,7 @@ fn leaves_that_are_of_no_use_are_given_up() {
     }
     let change = |key| {
         let before = Some(hashes::value(&kept.model[key]));
-        Change { key, before, now: Some(hashes::value(b"new")) }
+        Change { key, before, entry: None, now: Some(hashes::value(b"new")) }
     };
     let followed = used.iter().filter(|key| kept.tree.update(&Unread, &[change(key)]).is_ok());
     assert!(followed.count() >= 380, "those in use are there, but for a bucket at their end");

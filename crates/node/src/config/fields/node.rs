@@ -213,6 +213,14 @@ const NODE: &[Field] = &[
         "Most heights before the newest whose states an archive of recent states keeps, and up to an eighth more. \
          0: as many as fit.",
     ),
+    number(
+        "archive_proof_bytes",
+        "bytes",
+        (0, NO_BOUND),
+        "Most memory for proofs of states before the newest, beside an archive: of service = \"evm\", for \
+         eth_getProof at past blocks. As many of the last 256 heights as fit, each some hundred bytes for each \
+         account or slot that it changed, and as many for each node above those. Empty after a start. 0: proofs of the newest state alone.",
+    ),
     field(
         "disk_reserve_bytes",
         Kind::Number { unit: "bytes", min: 0, max: NO_BOUND, rule: "" },

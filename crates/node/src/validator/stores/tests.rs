@@ -1,4 +1,5 @@
 use super::*;
+use crate::Archive;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::assert_noticed;
 use quorate_storage::LogConfig;
@@ -28,8 +29,9 @@ fn a_loss_that_is_not_noted_is_noticed() {
     assert_noticed(Mutant::LossUnnoted, a_lost_log_stays_lost_at_the_next_start);
 }
 
-/// Executes nothing, and says how much memory it was granted.
-struct Granted(Arc<AtomicU64>);
+/// Executes nothing, and says how much memory it was granted: for its state, and for proofs of what
+/// it was.
+struct Granted(Arc<[AtomicU64; 2]>);
 
 impl Service for Granted {
     fn name(&self) -> &'static str {
@@ -37,7 +39,11 @@ impl Service for Granted {
     }
 
     fn limit_cache(&mut self, bytes: u64) {
-        self.0.store(bytes, Ordering::Relaxed);
+        self.0[0].store(bytes, Ordering::Relaxed);
+    }
+
+    fn keep_provable(&mut self, bytes: u64) {
+        self.0[1].store(bytes, Ordering::Relaxed);
     }
 
     fn admit(&self, _: Operation<'_>) -> Result<(), String> {
@@ -63,9 +69,13 @@ fn a_service_is_granted_the_memory_for_the_state() {
     let place = tempfile::tempdir().expect("a folder");
     let at = |name: &str| place.path().join(name);
     let mut config = NodeConfig::new(at("committee.toml"), at("key.toml"), at("data"));
-    config.state_cache_bytes = 10 << 20;
-    let granted = Arc::new(AtomicU64::new(0));
-    let service = Box::new(Granted(Arc::clone(&granted)));
-    drop(Stores::open(&config, service, &Owner::nobody()).expect("opened"));
-    assert_eq!(granted.load(Ordering::Relaxed), 10 << 20);
+    (config.state_cache_bytes, config.archive_proof_bytes) = (10 << 20, 3 << 20);
+    for (archive, provable) in [(Archive::Recent, 3 << 20), (Archive::Off, 0)] {
+        config.archive = archive;
+        let granted = Arc::new([const { AtomicU64::new(7) }; 2]);
+        let service = Box::new(Granted(Arc::clone(&granted)));
+        drop(Stores::open(&config, service, &Owner::nobody()).expect("opened"));
+        let granted = granted.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
+        assert_eq!(granted, [10 << 20, provable]);
+    }
 }
