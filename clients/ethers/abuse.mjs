@@ -1,6 +1,7 @@
-// What callers that mean no good cost the others: a ledger is filled with large logs, which many then ask for at once.
+// What callers that mean no good cost the others: a ledger is filled with large logs, which many then ask for at once. With
+// --proofs they ask for proofs of two hundred slots at blocks of the last minute instead, and no logs are written.
 //
-//   QUORATE_RPC=… QUORATE_KEYS=… VALIDATOR=<process id> node abuse.mjs [--logs 17000] [--callers 64] [--seconds 20]
+//   QUORATE_RPC=… QUORATE_KEYS=… VALIDATOR=<process id> node abuse.mjs [--logs 17000] [--proofs] [--callers 64] [--seconds 20]
 //
 // Says how much memory the validator takes, and how long balances, the chain's id and transactions of others take meanwhile.
 // It judges nothing: what is good enough is in docs/results/evm.md.
@@ -19,9 +20,14 @@ const LOT = 100;
 const PAUSE = 10;
 const POLL = 20;
 
+/** Slots of a proof, the most that there may be, and blocks before the newest of which one is asked for. */
+const SLOTS = 200;
+const DEPTH = 60;
+
 const { values } = parseArgs({
   options: {
     logs: { type: "string", default: "17000" },
+    proofs: { type: "boolean", default: false },
     callers: { type: "string", default: "64" },
     seconds: { type: "string", default: "20" },
   },
@@ -89,11 +95,23 @@ async function abuseTogether({ range, end }) {
   parentPort.postMessage(counts);
 }
 
-async function abuse([first, last], isOver, counts) {
+const random = (below) => Math.floor(Math.random() * below);
+
+function askForLogs([first, last]) {
+  const from = first + random(last - first);
+  const to = Math.random() < 0.5 ? from + 1 : last;
+  return ask("eth_getLogs", [{ fromBlock: hex(from), toBlock: hex(to) }]);
+}
+
+async function askForProofs() {
+  const newest = Number(await result("eth_blockNumber", []));
+  const slots = Array.from({ length: SLOTS }, () => hex(random(2 ** 48)));
+  return ask("eth_getProof", [sender.address, slots, hex(Math.max(1, newest - random(DEPTH)))]);
+}
+
+async function abuse(range, isOver, counts) {
   while (!isOver()) {
-    const from = first + Math.floor(Math.random() * (last - first));
-    const to = Math.random() < 0.5 ? from + 1 : last;
-    const answer = await ask("eth_getLogs", [{ fromBlock: hex(from), toBlock: hex(to) }]);
+    const answer = await (range ? askForLogs(range) : askForProofs());
     counts.answers += 1;
     counts.refused += Number(answer.startsWith('{"jsonrpc":"2.0","id":1,"error"'));
     counts.bytes += answer.length;
@@ -137,8 +155,8 @@ function told(name, times) {
 }
 
 async function main() {
-  const range = await fill();
-  console.log(`${logs} logs of 60 kB in blocks ${range.join(" to ")}; ${memory()} MiB`);
+  const range = values.proofs ? null : await fill();
+  console.log(range ? `${logs} logs of 60 kB in blocks ${range.join(" to ")}; ${memory()} MiB` : `${memory()} MiB`);
   const end = Date.now() + 1_000 * seconds;
   const isOver = () => Date.now() > end;
   const argv = ["--callers", String(callers)];

@@ -1,5 +1,8 @@
-//! The execution thread: one height after the other, snapshots taken and installed in between, and
-//! everything durable at the end. Beside it a thread that writes snapshots.
+//! The execution thread: one height after the other, snapshots taken and installed in between,
+//! queries in their [`turns`], and everything durable at the end. Beside it a thread that writes
+//! snapshots.
+
+mod turns;
 
 use crate::reading::StateViews;
 use crate::receiving::next_of;
@@ -13,6 +16,7 @@ use quorate_types::machine::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use turns::Turns;
 
 /// Pause between two looks at a checkpoint that is on its way, while there is nothing to do.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -49,13 +53,19 @@ pub(crate) fn run(
     stopping: &AtomicBool,
     answer: &dyn Fn(Outcome) -> bool,
 ) -> Result<(), StorageError> {
-    let mut durable = worker.executor.durable();
-    while let Ok(task) = next(tasks, &worker.executor) {
+    let (mut turns, mut durable) = (Turns::default(), worker.executor.durable());
+    while let Ok(task) = next(tasks, &mut turns, &worker.executor) {
         if stopping.load(Ordering::Relaxed) {
             break;
         }
         let outcome = match task {
-            Some(task) => worker.apply(task)?,
+            Some(task) => {
+                let (is_query, began) = (matches!(task, Task::Query(_)), Instant::now());
+                let outcome = worker.apply(task)?;
+                turns.put_all(tasks.try_iter());
+                turns.took(is_query, began.elapsed());
+                outcome
+            }
             None => worker.executor.look_at_checkpoint().map(|()| None)?,
         };
         if outcome.is_some_and(|outcome| !answer(outcome)) {
@@ -70,7 +80,15 @@ pub(crate) fn run(
 }
 
 /// The next task; none when a checkpoint may be over first.
-fn next(tasks: &Receiver<Task>, executor: &Executor) -> Result<Option<Task>, RecvTimeoutError> {
+fn next(
+    tasks: &Receiver<Task>,
+    turns: &mut Turns,
+    executor: &Executor,
+) -> Result<Option<Task>, RecvTimeoutError> {
+    turns.put_all(tasks.try_iter());
+    if let Some(task) = turns.next() {
+        return Ok(Some(task));
+    }
     if !executor.is_checkpoint_under_way() {
         return next_of(tasks).map(Some).ok_or(RecvTimeoutError::Disconnected);
     }

@@ -186,8 +186,8 @@ impl<M> Effect<M> {
 pub enum Task {
     /// Execute the next height, then answer [`Event::Executed`].
     Execute(Box<Block>),
-    /// Put a query of the state to the service, as the task before this left it, then answer
-    /// [`Event::Queried`].
+    /// Put a query of the state to the service, as a task before or after this left it, then answer
+    /// [`Event::Queried`]. Other tasks go first where both wait.
     Query(QueryJob),
     /// Take a snapshot of the state as the height executed last left it.
     Snapshot(Height),
