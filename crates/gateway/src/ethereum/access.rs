@@ -18,6 +18,7 @@ use quorate_node::quotas::AddressRates;
 use std::future::{Future, ready};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tower::Layer;
 
 /// Methods that send something into the order.
@@ -33,6 +34,8 @@ pub(super) struct Sender {
     shown: Option<Shown>,
     /// Calls that follow are not counted as requests of their own.
     is_upgraded: bool,
+    /// Taken by the one subscription of the connection that is being told something.
+    telling: Arc<Semaphore>,
 }
 
 impl Sender {
@@ -43,7 +46,8 @@ impl Sender {
     pub(super) fn of(users: &RpcUsers, headers: &HeaderMap) -> Result<Self, Refused> {
         let shown = users.as_ref().and_then(|users| users.shown_by(headers));
         let is_upgraded = headers.contains_key(UPGRADE);
-        let sender = Self { users: users.clone(), shown, is_upgraded };
+        let telling = Arc::new(Semaphore::new(1));
+        let sender = Self { users: users.clone(), shown, is_upgraded, telling };
         if let Some(users) = users {
             users.grant(shown)?;
         }
@@ -53,6 +57,12 @@ impl Sender {
     /// Returns `true` as long as its token is let in.
     pub(super) fn is_let_in(&self) -> bool {
         self.users.as_ref().is_none_or(|users| users.grant(self.shown).is_ok())
+    }
+
+    /// Waits for the other subscriptions of this connection to have sent what they found: one at a
+    /// time, a connection that reads nothing holds what one of them finds at once.
+    pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
+        self.telling.acquire().await.expect("it is never closed")
     }
 
     /// Takes a call within its rate.
@@ -218,6 +228,26 @@ mod tests {
     use super::*;
     use quorate_node::quotas::RateLimit;
 
+    fn sender() -> Sender {
+        Sender::of(&None, &HeaderMap::new()).expect("everybody is let in")
+    }
+
+    /// Those of one connection are clones of what came with its request.
+    #[tokio::test]
+    async fn subscriptions_of_a_connection_are_told_one_after_the_other() {
+        let (here, elsewhere) = (sender(), sender());
+        let also_here = here.clone();
+        let first = here.turn().await;
+        drop(elsewhere.turn().await);
+        tokio::select! {
+            biased;
+            _ = also_here.turn() => panic!("the first one has not sent what it found"),
+            () = std::future::ready(()) => {}
+        }
+        drop(first);
+        drop(also_here.turn().await);
+    }
+
     /// Code of the refusal of a call from this address, if it is refused.
     fn refusal(
         rules: &CallRules,
@@ -226,7 +256,7 @@ mod tests {
     ) -> Option<i32> {
         let mut extensions = Extensions::new();
         extensions.insert(Caller(from.parse().expect("an address")));
-        extensions.insert(Sender { users: None, shown: None, is_upgraded });
+        extensions.insert(Sender { is_upgraded, ..sender() });
         rules.take(&extensions, "eth_chainId", in_batch).err().map(|failure| failure.code())
     }
 

@@ -48,6 +48,12 @@ const AHEAD_MAX: u64 = 256;
 /// Receipts of the last transactions that were sent here.
 const RECEIPTS: usize = 16_384;
 
+/// Bytes that they take at most, about.
+const RECEIPTS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of a receipt beside its request: results, the way to the root, a certificate's signatures.
+const RECEIPT_BYTES: usize = 2_048;
+
 /// Pause before a transaction that nobody accepted is sent again.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -86,6 +92,7 @@ struct Content {
 struct Receipts {
     by_hash: B256HashMap<Shown>,
     order: VecDeque<B256>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -512,14 +519,22 @@ fn next_nonce(waiting: &[u64], nonce: u64) -> u64 {
 
 impl Receipts {
     fn put(&mut self, hash: B256, shown: Shown) {
-        if self.by_hash.insert(hash, shown).is_none() {
-            self.order.push_back(hash);
+        self.bytes += receipt_bytes(&shown);
+        match self.by_hash.insert(hash, shown) {
+            Some(before) => self.bytes -= receipt_bytes(&before),
+            None => self.order.push_back(hash),
         }
-        if self.order.len() > RECEIPTS {
-            let oldest = self.order.pop_front().expect("there are many");
-            self.by_hash.remove(&oldest);
+        while self.order.len() > RECEIPTS || self.bytes > RECEIPTS_BYTES_MAX {
+            let oldest = self.order.pop_front().expect("there are some");
+            let oldest = self.by_hash.remove(&oldest).expect("both hold it");
+            self.bytes -= receipt_bytes(&oldest);
         }
     }
+}
+
+/// A transaction's part of the bytes of a receipt, which those of its request share.
+fn receipt_bytes((receipt, _): &Shown) -> usize {
+    RECEIPT_BYTES + receipt.request.len() / receipt.reply.results.len().max(1)
 }
 
 #[cfg(test)]

@@ -80,16 +80,12 @@ async fn subscribe(
     };
     let chain = context.chain.clone();
     drop(context);
+    let Some(sender) = extensions.get::<Sender>() else { return Ok(()) };
     // Read before the answer: a transaction that is sent after it is in a later block.
     let from = chain.newest();
     let sink = pending.accept().await?;
-    notify(&chain, &topic, (from, &|| is_let_in(&extensions)), &sink).await;
+    notify(&chain, &topic, (from, sender), &sink).await;
     Ok(())
-}
-
-/// Whether whoever subscribed may still be told.
-fn is_let_in(extensions: &Extensions) -> bool {
-    extensions.get::<Sender>().is_some_and(Sender::is_let_in)
 }
 
 /// Sends every transaction that comes, until the subscriber is gone or its token is. One that reads
@@ -109,8 +105,9 @@ async fn announce(
             return Ok(());
         }
     };
+    let Some(sender) = extensions.get::<Sender>() else { return Ok(()) };
     let (sink, asker) = (pending.accept().await?, Asker::of(extensions));
-    while is_let_in(extensions) {
+    while sender.is_let_in() {
         tokio::select! {
             () = sink.closed() => break,
             () = tokio::time::sleep(ARRIVALS_EVERY) => {}
@@ -123,6 +120,7 @@ async fn announce(
             Err(failure) if passes(&failure) => continue,
             Err(failure) => return Err(failure.message().into()),
         };
+        let _turn = sender.turn().await;
         let messages = match (whole, hashes.is_empty()) {
             (true, false) => looked_up(context, asker, hashes).await,
             _ => hashes.iter().map(message).collect(),
@@ -174,7 +172,7 @@ fn topic(params: &Params<'_>, chain: &Chain) -> Result<Topic, Failure> {
 async fn notify(
     chain: &Chain,
     topic: &OfBlock,
-    (mut seen, is_let_in): (u64, &(dyn Fn() -> bool + Sync)),
+    (mut seen, sender): (u64, &Sender),
     sink: &SubscriptionSink,
 ) {
     let mut heights = chain.beside.heights();
@@ -183,9 +181,10 @@ async fn notify(
     loop {
         let newest = heights.borrow_and_update().0;
         while seen < newest {
-            if !is_let_in() {
+            if !sender.is_let_in() {
                 return;
             }
+            let _turn = sender.turn().await;
             let (chain, topic, next) = (chain.clone(), topic.clone(), (seen + 1, from));
             let found = spawn_blocking(move || messages(&chain, &topic, next)).await;
             let (messages, rest) = match found {

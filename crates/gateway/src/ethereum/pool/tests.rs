@@ -1,7 +1,11 @@
 use super::*;
 use alloy_consensus::TxEip1559;
 use alloy_primitives::{TxKind, keccak256};
+use quorate_crypto::merkle::Path;
+use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, IdentitySecret};
 use quorate_ledger::evm::Signer;
+use quorate_types::executed::{CertifiedReply, Completion, ExecutionCertificate};
+use quorate_types::{ClientId, Header, Results};
 
 const CHAIN: u64 = 7;
 
@@ -155,4 +159,46 @@ fn those_that_wait_for_others_leave_room_for_the_rest() {
     assert!(!content.has_room(1, true), "they are young");
     content.drop_held_for(Duration::ZERO);
     assert!(content.has_room(1, true) && content.by_hash.is_empty());
+}
+
+/// A receipt of a request of so many bytes and operations.
+fn receipt(bytes: usize, operations: usize) -> Arc<Receipt> {
+    let client = IdentitySecret::from_seed([1; 32]).public();
+    let completion = Completion {
+        client: ClientId(client),
+        sequence: 0,
+        request: Digest::ZERO,
+        results: Digest::ZERO,
+    };
+    let certificate = Certificate { signers: Bitmap::new(4), aggregate: Aggregate(vec![]) };
+    let reply = CertifiedReply {
+        completion,
+        results: Results::new(vec![Outcome::Applied(Bytes::new()); operations]),
+        path: Path { index: 0, count: 1, siblings: vec![] },
+        executed: ExecutionCertificate { header: Header::default(), certificate },
+    };
+    Arc::new(Receipt { request: vec![0; bytes].into(), reply })
+}
+
+#[test]
+fn receipts_are_kept_by_number_and_by_bytes() {
+    let hash = |number: usize| B256::left_padding_from(&number.to_be_bytes());
+    let mut receipts = Receipts::default();
+    let small = receipt(100, 1);
+    (0..RECEIPTS + 10).for_each(|number| receipts.put(hash(number), (Arc::clone(&small), 0)));
+    assert_eq!(receipts.by_hash.len(), RECEIPTS);
+    assert!(!receipts.by_hash.contains_key(&hash(9)) && receipts.by_hash.contains_key(&hash(10)));
+    let large = receipt(1 << 20, 4);
+    for number in 0..2_000 {
+        let before = receipts.bytes;
+        receipts.put(hash(1 << 20 | number), (Arc::clone(&large), 0));
+        receipts.put(hash(1 << 20 | number), (Arc::clone(&large), 1));
+        assert!(receipts.bytes <= RECEIPTS_BYTES_MAX && receipts.bytes <= before + (1 << 19));
+    }
+    let part = (1 << 18) + RECEIPT_BYTES;
+    assert_eq!(receipts.by_hash.len(), RECEIPTS_BYTES_MAX / part, "a quarter of a request each");
+    assert_eq!(receipts.bytes, receipts.by_hash.len() * part);
+    assert_eq!(receipts.order.len(), receipts.by_hash.len());
+    receipts.put(hash(7), (receipt(RECEIPTS_BYTES_MAX, 1), 0));
+    assert_eq!((receipts.by_hash.len(), receipts.bytes), (0, 0), "larger than all may be");
 }
