@@ -64,21 +64,19 @@ impl Connection {
     /// A configuration for calls: one session with a new key that sends to `first`, and bundles of
     /// 1 ms, since callers wait for results; the other defaults are those of [`ClientConfig`].
     #[must_use]
-    pub fn config(
-        committee: Arc<Committee>,
-        first: ReplicaId,
-        check_answer: impl Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync + 'static,
-    ) -> ClientConfig {
+    pub fn config<C>(committee: Arc<Committee>, first: ReplicaId, check_answer: C) -> ClientConfig
+    where
+        C: Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync + 'static,
+    {
         Self::config_after(History::new(committee), first, check_answer)
     }
 
     /// As [`Connection::config`], for a network of which more than one epoch is known.
     #[must_use]
-    pub fn config_after(
-        history: History,
-        first: ReplicaId,
-        check_answer: impl Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync + 'static,
-    ) -> ClientConfig {
+    pub fn config_after<C>(history: History, first: ReplicaId, check_answer: C) -> ClientConfig
+    where
+        C: Fn(&[u8], &Header, &Proven) -> Result<(), String> + Send + Sync + 'static,
+    {
         let sessions = Self::new_sessions(history.committee(), first, 1);
         ClientConfig {
             bundling: Bundling::after(Duration::from_millis(1)),

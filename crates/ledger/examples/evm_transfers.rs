@@ -11,8 +11,8 @@
 //! the directory, of which readers keep views of the last 16 heights, as in a validator. Then come
 //! as many heights without transactions, which a committee that is not busy has as often. With an
 //! archive the state of each height is kept, and balances at height 1 and at others are read, by
-//! the clock. With bytes for proofs, accounts at past heights are proven as well, as far back as they
-//! hold. Other times are of the processor, as Linux counts them for the process with all of
+//! the clock. With bytes for proofs, accounts at past heights are proven as well, as far back as
+//! they hold. Other times are of the processor, as Linux counts them for the process with all of
 //! its threads, and by the clock. A run ends with the last height's root of the state: the same
 //! before and after a change that keeps to the rules.
 

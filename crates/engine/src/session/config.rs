@@ -145,8 +145,8 @@ impl Bundling {
     }
 }
 
-/// Check that an answer to a query is true of a state with this header's root, or of whichever other
-/// state the query is of.
+/// Check that an answer to a query is true of a state with this header's root, or of whichever
+/// other state the query is of.
 ///
 /// Returns what is wrong with it. A member whose answer does not pass is not asked again for it.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! What updates replaced, for proofs of earlier states.
 //!
-//! An update puts away each node that it changes, as it was, and each changed key's entry. A node of
-//! an earlier state is the one that the first update after that state put away, or the one that
+//! An update puts away each node that it changes, as it was, and each changed key's entry. A node
+//! of an earlier state is the one that the first update after that state put away, or the one that
 //! stands there still; so is an entry.
 
 use super::Change;

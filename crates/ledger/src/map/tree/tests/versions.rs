@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// Many keys, few changes to each of many states: nodes above them are of all of them, most of none.
+/// Many keys, few changes to each of many states: nodes above them are of all, most of none.
 #[test]
 fn the_last_versions_are_kept_and_no_more() {
     let mut kept = Kept::with_versions(ALL, LEAVES_BYTES_MAX);
