@@ -1,5 +1,5 @@
 //! The execution thread: one height after the other, snapshots taken and installed in between,
-//! queries in their [`turns`], and everything durable at the end. Beside it a thread that writes
+//! queries in their `turns`, and everything durable at the end. Beside it a thread that writes
 //! snapshots.
 
 mod turns;
