@@ -28,6 +28,12 @@ impl<E, T: Ord + Copy> EventQueue<E, T> {
         self.queue.push(Reverse(Entry { at, number, event }));
     }
 
+    /// Time of the earliest event.
+    #[must_use]
+    pub fn next_at(&self) -> Option<T> {
+        self.queue.peek().map(|Reverse(entry)| entry.at)
+    }
+
     /// Takes out the earliest event, with its time.
     pub fn pop(&mut self) -> Option<(T, E)> {
         self.queue.pop().map(|Reverse(entry)| (entry.at, entry.event))
@@ -70,6 +76,7 @@ mod tests {
         for (at, event) in [(5, 'c'), (1, 'a'), (5, 'd'), (1, 'b')] {
             queue.schedule(Time(at), event);
         }
+        assert_eq!(queue.next_at(), Some(Time(1)));
         let order: String = std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect();
         assert_eq!(order, "abcd");
     }

@@ -190,6 +190,13 @@ impl Bodies {
         Self { vote_grace_max, vote_retry: FETCH_RETRY.min(timeout / 2), ..self }
     }
 
+    /// The same, where what a proposal names is asked for without waiting for its author, unless
+    /// there `is` a grace.
+    pub(crate) fn with_grace(self, is: bool) -> Self {
+        let vote_grace_max = if is { self.vote_grace_max } else { Duration::ZERO };
+        Self { vote_grace_max, ..self }
+    }
+
     /// These are on disk since an earlier run.
     pub(crate) fn recover(&mut self, stored: Vec<BodyRef>) {
         self.recovered.extend(stored);

@@ -205,7 +205,8 @@ impl Replica {
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
             bodies: Bodies::new(config.id, members, settings.author_bytes_max)
-                .in_views_of(settings.timeout()),
+                .in_views_of(settings.timeout())
+                .with_grace(settings.comparison.fetch_grace),
             chain_piggyback: ChainPiggyback::new(settings.comparison.truncation, members),
             certifier: Certifier::new(&config),
             changes: Changes::default(),

@@ -3,7 +3,7 @@
 
 use crate::frames::Frame;
 use crate::latency::{LatencyLedger, Offered};
-use crate::scene::{Profile, Scene};
+use crate::scene::Scene;
 use crate::time::{Nanos, micros, nanos};
 use crate::workload::{Arrivals, Receivers};
 use bytes::Bytes;
@@ -58,15 +58,16 @@ pub(crate) struct CommitteeView {
     pub(crate) lives: Vec<bool>,
 }
 
-/// Number of sessions of a place, and of all together: they go round the places. In a closed loop
-/// those beside validators that crash have none: a client that waits for one that is gone offers
-/// nothing.
+/// Number of sessions of a place, and of all together: they go round the places. In a closed loop,
+/// and where clients are not answered, those beside validators that crash have none: who waits for
+/// one that is gone offers nothing, and who sends to it without looking offers it to nobody.
 fn sessions(scene: &Scene, place: usize, lives: &[bool]) -> (usize, usize) {
     let members = usize::from(scene.validators);
     let by_rate = || members.max((scene.load.rate / SESSION_RATE).ceil() as usize);
     let all = scene.load.sessions.map_or_else(by_rate, NonZeroUsize::get);
     let is_open = !matches!(scene.load.arrivals, Arrivals::Closed(_));
-    let has_clients = |place: &usize| is_open || lives[*place];
+    let moves_on = is_open && scene.profile.behaviour().answers_clients;
+    let has_clients = |place: &usize| moves_on || lives[*place];
     let turn = (0..place).filter(has_clients).count();
     let turns = (0..members).filter(has_clients).count();
     (if has_clients(&place) { (all + turns - 1 - turn) / turns } else { 0 }, all)
@@ -106,7 +107,7 @@ impl Client {
         let (count, all) = sessions(scene, place, lives);
         let rate = scene.load.rate * count as f64 / all as f64;
         let mut rng = Rng::new(scene.seed, "client", place as u64);
-        let answered = scene.profile == Profile::Quorate;
+        let answered = scene.profile.behaviour().answers_clients;
         let beside = ReplicaId(u16::try_from(place).expect("a member"));
         let is_leader = scene.load.receivers == Receivers::Leader;
         let first = if is_leader { *leader } else { beside };
@@ -217,7 +218,7 @@ impl Client {
         turn: &mut ClientTurn,
         latencies: &mut LatencyLedger,
     ) {
-        latencies.offered += count as u64;
+        latencies.offer(now, count);
         turn.operations += count;
         let session = &mut self.sessions[index];
         session.open += count;
@@ -297,7 +298,7 @@ impl Client {
                     latencies.acknowledged(now, tag, 1);
                 }
                 SessionEffect::Return { tag, result: CallResult::Overloaded { .. } } => {
-                    latencies.refused += 1;
+                    latencies.refuse(now);
                     session.open -= 1;
                     take_back(&mut session.offered, tag);
                 }

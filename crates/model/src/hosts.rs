@@ -91,13 +91,13 @@ impl Hosts {
         Some(self.jobs[number].take().expect("in service"))
     }
 
-    /// Occupies the disk of a member's host for `takes`, after what it was given before; returns
-    /// when it is done.
-    pub(crate) fn sync(&mut self, member: usize, now: Nanos, takes: Nanos) -> Nanos {
+    /// Syncs on the disk of a member's host, which it occupies for `shared` after what it was given
+    /// before, and which takes `alone` at least; returns when it is done.
+    pub(crate) fn sync(&mut self, member: usize, now: Nanos, alone: Nanos, shared: Nanos) -> Nanos {
         let host = self.of(member);
         let disk_free = &mut self.hosts[host].disk_free;
-        *disk_free = (*disk_free).max(now) + takes;
-        *disk_free
+        *disk_free = (*disk_free).max(now) + shared;
+        (*disk_free).max(now + alone)
     }
 
     /// Cores of each host.

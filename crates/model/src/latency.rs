@@ -67,6 +67,8 @@ pub(crate) struct LatencyLedger {
     heights: BTreeMap<Height, Pending>,
     highest: Height,
     seconds: Vec<PerSecond>,
+    /// Time until which what was under way is added up.
+    since: Nanos,
     pub(crate) first: Samples,
     pub(crate) own: Samples,
     pub(crate) slowest: Samples,
@@ -83,14 +85,15 @@ pub(crate) struct LatencyLedger {
 
 impl LatencyLedger {
     pub(crate) fn new(window: Range<Nanos>, live: usize) -> Self {
-        let seconds = (window.end - window.start).div_ceil(1_000_000_000);
+        let seconds = seconds_of(&window);
         Self {
             window,
             live,
             requests: BTreeMap::new(),
             heights: BTreeMap::new(),
             highest: Height(0),
-            seconds: (0..seconds).map(|_| PerSecond::default()).collect(),
+            seconds,
+            since: 0,
             first: Samples::default(),
             own: Samples::default(),
             slowest: Samples::default(),
@@ -100,6 +103,38 @@ impl LatencyLedger {
             refused: 0,
             committed: 0,
             counted: 0,
+        }
+    }
+
+    /// Notes that clients were given operations.
+    pub(crate) fn offer(&mut self, now: Nanos, count: usize) {
+        self.enter(now, i64::try_from(count).expect("a moment's operations"));
+        self.offered += count as u64;
+    }
+
+    /// Notes that an operation was refused.
+    pub(crate) fn refuse(&mut self, now: Nanos) {
+        self.enter(now, -1);
+        self.refused += 1;
+    }
+
+    fn enter(&mut self, now: Nanos, count: i64) {
+        self.pass(now);
+        if self.window.contains(&now) {
+            self.seconds[second(&self.window, now)].offered += count;
+        }
+    }
+
+    /// Adds up what was under way until now, before it changes.
+    fn pass(&mut self, now: Nanos) {
+        let under_way = self.offered.saturating_sub(self.refused + self.committed) as f64;
+        let mut since = std::mem::replace(&mut self.since, now).max(self.window.start);
+        while since < now.min(self.window.end) {
+            let index = second(&self.window, since);
+            let ends = self.window.start + (index as u64 + 1) * SECOND;
+            let until = ends.min(now).min(self.window.end);
+            self.seconds[index].under_way += under_way * (until - since) as f64 / SECOND as f64;
+            since = until;
         }
     }
 
@@ -155,12 +190,15 @@ impl LatencyLedger {
         let known = requests.filter_map(|r| self.requests.remove(&(r.client, r.sequence)));
         let offered: Vec<Offered> = known.flatten().collect();
         let operations: u64 = offered.iter().map(|offered| u64::from(offered.count)).sum();
+        self.pass(now);
         self.committed += operations;
         if self.window.contains(&now) {
             self.counted += operations;
-            self.seconds[second(&self.window, now)].committed += operations;
+            let second = &mut self.seconds[second(&self.window, now)];
+            second.committed += operations;
             for one in &offered {
                 self.first.add(now - one.at, one.count);
+                second.first_ms_sum += (now - one.at) as f64 / 1e6 * f64::from(one.count);
             }
         }
         self.heights.insert(block.height(), Pending { offered, left: self.live });
@@ -178,14 +216,34 @@ impl LatencyLedger {
         }
     }
 
-    pub(crate) fn seconds(&self) -> Vec<PerSecond> {
-        self.seconds.clone()
+    /// Seconds of the window, which ends now.
+    pub(crate) fn seconds(&mut self) -> Vec<PerSecond> {
+        self.pass(self.window.end);
+        std::mem::take(&mut self.seconds)
     }
+
+    /// Forgets what was counted, and counts in another window from now on.
+    pub(crate) fn move_window(&mut self, window: Range<Nanos>) {
+        self.seconds = seconds_of(&window);
+        self.window = window;
+        self.counted = 0;
+        for samples in [&mut self.first, &mut self.own, &mut self.slowest, &mut self.acknowledged] {
+            samples.0.clear();
+        }
+    }
+}
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// The seconds of a window, with nothing in them.
+fn seconds_of(window: &Range<Nanos>) -> Vec<PerSecond> {
+    let seconds = (window.end - window.start).div_ceil(SECOND);
+    (0..seconds).map(|_| PerSecond::default()).collect()
 }
 
 /// Index of the second of a window in which `now` is.
 fn second(window: &Range<Nanos>, now: Nanos) -> usize {
-    ((now - window.start) / 1_000_000_000) as usize
+    ((now - window.start) / SECOND) as usize
 }
 
 #[cfg(test)]

@@ -35,9 +35,10 @@
 //!
 //! # Not modelled
 //!
-//! TCP's slow start and congestion, connections being made, the operating system's scheduler,
-//! memory, snapshots' contents, retention. A crashed validator does not come back.
+//! Single losses of TCP and the way back after them, connections being made, the operating system's
+//! scheduler, memory, snapshots' contents, retention. A crashed validator does not come back.
 
+mod acknowledgements;
 mod clients;
 mod execution;
 mod frames;
@@ -52,12 +53,14 @@ mod nodes;
 mod outcome;
 mod prices;
 mod processor;
+mod profile;
 mod queue;
 mod scene;
 mod service_times;
 mod simulation;
 mod station;
 mod time;
+mod validity;
 mod view_change;
 mod workload;
 
@@ -68,9 +71,11 @@ pub use prices::{
     BlsPrices, ClientPrices, Ed25519Prices, ExecutionPrices, HashPrices, LogPrices, MachinePrices,
     NetPrices, PerStation, Prices, PricesError, Secp256k1Prices,
 };
-pub use scene::{HostProfile, Partition, Profile, Scene, SceneError};
+pub use profile::Profile;
+pub use scene::{HostProfile, Partition, Scene, SceneError};
 pub use service_times::{MachineInput, ServiceTimes};
 pub use station::Station;
+pub use validity::Doubt;
 pub use workload::{Arrivals, Load, Receivers, Work};
 
 use simulation::Simulation;
@@ -81,7 +86,7 @@ use simulation::Simulation;
 /// The scene cannot be run, or the run broke a property.
 pub fn run(scene: &Scene, progress: &mut dyn FnMut(Progress)) -> Result<Estimate, SceneError> {
     scene.check()?;
-    let (estimate, _) = Simulation::new(scene).run(progress)?;
+    let (estimate, _) = Simulation::new(scene).run(scene, progress)?;
     Ok(estimate)
 }
 
@@ -91,7 +96,7 @@ pub fn run(scene: &Scene, progress: &mut dyn FnMut(Progress)) -> Result<Estimate
 /// As [`run`].
 pub fn measure_service_times(scene: &Scene) -> Result<ServiceTimes, SceneError> {
     scene.check()?;
-    let (_, service_times) = Simulation::new(scene).with_service_times().run(&mut |_| {})?;
+    let (_, service_times) = Simulation::new(scene).with_service_times().run(scene, &mut |_| {})?;
     Ok(service_times)
 }
 

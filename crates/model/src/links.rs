@@ -1,21 +1,27 @@
 //! Links between hosts: delays by region pair, bandwidth of hosts and links, loss, partitions.
 //!
-//! A frame leaves its host when the uplink has sent those before it, is under way for a delay drawn
-//! from the measured distribution of its pair of regions, and comes in when the downlink has taken
-//! those before it. Within a lane of a pair it never overtakes (TCP). Votes, consensus and client
-//! frames go ahead of bulk on a host's link: many connections share it fairly, and small frames on
-//! their own connections do not wait for megabytes on others. Bulk frames take turns whole;
-//! connections that really share a link would all end late together.
+//! A frame leaves its host when the uplink has sent those before it and its connection's window has
+//! room ([`tcp`]), is under way for a delay drawn from the measured distribution of its pair of
+//! regions, and comes in when the downlink has taken those before it. A lane of a pair is a
+//! connection, on which nothing overtakes. Votes, consensus and client frames go ahead of bulk on a
+//! host's link: many connections share it fairly, and small frames on their own connections do not
+//! wait for megabytes on others. Bulk frames take turns whole; connections that really share a link
+//! would all end late together.
 //!
-//! Loss is delay: a lost frame is sent again after one round trip. What is sent across a partition
-//! waits for its end.
+//! What is sent across a partition waits for its end.
 
+mod tcp;
+
+use crate::frames::Frame;
+use crate::jobs::Destination;
 use crate::scene::{Partition, Scene};
 use crate::time::{Nanos, nanos};
 use quorate_deterministic::Rng;
 use quorate_types::Lane;
 use quorate_wan::{Route, Topology};
+use std::rc::Rc;
 use std::time::Duration;
+use tcp::{Flow, Path, SEGMENT_BYTES};
 
 /// One direction of a host's network card.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,19 +51,69 @@ impl Card {
     }
 }
 
+/// A connection from one member to another, for one lane.
+#[derive(Debug, Default)]
+struct Connection {
+    /// Time at which everything that was handed over has left.
+    free: Nanos,
+    /// Time at which the last frame arrives.
+    last: Nanos,
+    /// Windows of TCP, once something went to another host.
+    flow: Option<Box<Flow>>,
+    held: Option<Box<Held>>,
+}
+
+/// Frames whose last segment Nagle's algorithm holds back.
+#[derive(Debug)]
+struct Held {
+    until: Nanos,
+    /// Bytes that are not in whole segments.
+    tail: usize,
+    frames: Vec<HeldFrame>,
+}
+
+/// One of them, with the time at which it could leave otherwise, and how late it then is.
+#[derive(Debug)]
+struct HeldFrame {
+    to: Destination,
+    frame: Rc<Frame>,
+    left: Nanos,
+    late: Nanos,
+}
+
+/// A frame on its way to its receiver's host.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) arrives: Nanos,
+    pub(crate) to: Destination,
+    pub(crate) frame: Rc<Frame>,
+}
+
+/// Name of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionId(usize);
+
+impl ConnectionId {
+    pub(crate) fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// All connections of a scene.
 #[derive(Debug)]
 pub(crate) struct Links {
     members: usize,
     hosts: usize,
     routes: Vec<Route>,
-    /// By pair and lane: the time at which the connection is free, and the last frame arrives.
-    lanes: Vec<(Nanos, Nanos)>,
+    paths: Vec<Path>,
+    /// By pair and lane.
+    connections: Vec<Connection>,
     up: Vec<Card>,
     down: Vec<Card>,
     up_ns_per_byte: f64,
     down_ns_per_byte: f64,
-    loss: f64,
+    /// Small segments wait for acknowledgements of others.
+    nagle: bool,
     partitions: Vec<Partition>,
     /// So that scenes with other seeds have other delays.
     shift: Duration,
@@ -70,58 +126,141 @@ impl Links {
         let topology: &Topology = &scene.topology;
         let hosts = scene.host.hosts(members);
         let pairs = (0..members).flat_map(|from| (0..members).map(move |to| (from, to)));
+        let routes: Vec<Route> = pairs.map(|(from, to)| topology.route(from, to)).collect();
+        let path = |route: &Route| {
+            let round_trip = nanos(2 * route.latency().median());
+            Path { round_trip, loss: scene.loss }
+        };
         let mut rng = Rng::new(scene.seed, "lines", 0);
         let rate = |mbps: Option<f64>| mbps.map_or(0.0, |mbps| 8_000.0 / mbps);
         Self {
             members,
             hosts,
-            routes: pairs.map(|(from, to)| topology.route(from, to)).collect(),
-            lanes: vec![(0, 0); members * members * 4],
+            paths: routes.iter().map(path).collect(),
+            routes,
+            connections: (0..members * members * 4).map(|_| Connection::default()).collect(),
             up: vec![Card::default(); hosts],
             down: vec![Card::default(); hosts],
             up_ns_per_byte: rate(scene.host.uplink_mbps),
             down_ns_per_byte: rate(scene.host.downlink_mbps),
-            loss: scene.loss,
+            nagle: scene.profile.behaviour().nagle,
             partitions: scene.partitions.clone(),
             shift: Duration::from_secs(rng.below(1 << 32)),
             rng,
         }
     }
 
-    /// Time at which a frame that is handed to the network now reaches the receiver's host.
+    /// Connection that a frame goes over.
+    pub(crate) fn connection(&self, from: usize, to: Destination, lane: Lane) -> ConnectionId {
+        ConnectionId((from * self.members + to.index()) * 4 + lane_index(lane))
+    }
+
+    /// Hands a frame to the network. What is on its way with that is added to `flights`; returns
+    /// until when the frame is held back, where it is the first that is.
     pub(crate) fn send(
         &mut self,
         now: Nanos,
-        from: usize,
-        to: usize,
-        lane: Lane,
-        bytes: usize,
-    ) -> Nanos {
-        let near = self.host(from) == self.host(to);
+        id: ConnectionId,
+        (to, frame): (Destination, Rc<Frame>),
+        flights: &mut Vec<Flight>,
+    ) -> Option<Nanos> {
+        let bytes = frame.bytes;
+        let (left, late) = self.leave(now, id, bytes);
+        let departing = HeldFrame { to, frame, left, late };
+        let mut tail = bytes;
+        if let Some(held) = &mut self.connections[id.0].held {
+            held.tail += bytes;
+            if held.tail < SEGMENT_BYTES {
+                held.frames.push(departing);
+                return None;
+            }
+            tail = std::mem::take(&mut held.tail);
+            self.let_go(now, id, flights);
+        }
+        tail %= SEGMENT_BYTES;
+        let flow = self.connections[id.0].flow.as_ref().filter(|_| self.nagle && tail > 0);
+        if let Some(until) = flow.and_then(|flow| flow.holds(left)) {
+            let frames = vec![departing];
+            self.connections[id.0].held = Some(Box::new(Held { until, tail, frames }));
+            return Some(until);
+        }
+        flights.push(self.depart(now, id, departing, tail));
+        None
+    }
+
+    /// Lets go what was held back until now.
+    pub(crate) fn release(&mut self, now: Nanos, id: ConnectionId, flights: &mut Vec<Flight>) {
+        let held = &self.connections[id.0].held;
+        if held.as_ref().is_some_and(|held| held.until == now) {
+            self.let_go(now, id, flights);
+        }
+    }
+
+    /// Lets go what is held back.
+    fn let_go(&mut self, now: Nanos, id: ConnectionId, flights: &mut Vec<Flight>) {
+        let Some(held) = self.connections[id.0].held.take() else { return };
+        let Held { tail, frames, .. } = *held;
+        let departed = frames.into_iter().map(|frame| self.depart(now, id, frame, tail));
+        flights.extend(departed);
+    }
+
+    /// When a frame's last byte could leave its host, and how late it then is for what is lost.
+    fn leave(&mut self, now: Nanos, id: ConnectionId, bytes: usize) -> (Nanos, Nanos) {
+        let (from, to) = self.ends(id);
+        let pair = id.0 / 4;
+        let takes = nanos(self.routes[pair].transmission(bytes));
         let host = self.host(from);
-        let mut left = now;
-        if !near {
-            let takes = (bytes as f64 * self.up_ns_per_byte) as Nanos;
-            left = self.up[host].pass(now, is_urgent(lane), takes);
+        let Connection { free, flow, .. } = &mut self.connections[id.0];
+        let (mut left, mut late) = (now, 0);
+        if host != to % self.hosts {
+            let sends = (bytes as f64 * self.up_ns_per_byte) as Nanos;
+            let urgent = id.0 % 4 != lane_index(Lane::Bulk);
+            left = self.up[host].pass(now, urgent, sends);
+            let flow = flow.get_or_insert_default();
+            let sent = flow.send(left - sends, bytes, &self.paths[pair], &mut self.rng);
+            (left, late) = (left.max(sent.left), sent.late);
         }
-        let pair = from * self.members + to;
-        let route = &self.routes[pair];
-        let (free, last) = &mut self.lanes[pair * 4 + lane_index(lane)];
-        *free = left.max(*free) + nanos(route.transmission(bytes));
-        let moment = Duration::from_nanos(now) + self.shift;
-        let mut delay = nanos(route.delay(moment));
-        if self.loss > 0.0 && self.rng.below(1 << 32) as f64 / 4_294_967_296.0 < self.loss {
-            delay += 2 * nanos(route.latency().median());
+        *free = left.max(*free) + takes;
+        (*free, late)
+    }
+
+    /// A frame leaves now, or when it can, with so many bytes behind its whole segments.
+    fn depart(&mut self, now: Nanos, id: ConnectionId, frame: HeldFrame, tail: usize) -> Flight {
+        let HeldFrame { to, frame, left, late } = frame;
+        Flight { arrives: self.arrival(now.max(left), late, id, tail), to, frame }
+    }
+
+    /// The last byte of a frame leaves at `left`, and is so `late` for what was lost; returns when
+    /// it arrives.
+    fn arrival(&mut self, left: Nanos, late: Nanos, id: ConnectionId, tail: usize) -> Nanos {
+        let (from, to) = self.ends(id);
+        let pair = id.0 / 4;
+        let connection = &mut self.connections[id.0];
+        if let Some(flow) = connection.flow.as_mut().filter(|_| tail > 0) {
+            flow.end_small(left + late, &self.paths[pair]);
         }
-        let mut arrival = *free + delay;
+        let moment = Duration::from_nanos(left) + self.shift;
+        let delay = nanos(self.routes[pair].delay(moment)) + late;
+        let mut arrival = left + delay;
         for partition in &self.partitions {
             let (begins, ends) = (nanos(partition.at), nanos(partition.at + partition.duration));
-            if partition.separates(from, to) && arrival >= begins && *free < ends {
+            if partition.separates(from, to) && arrival >= begins && left < ends {
                 arrival = arrival.max(ends + delay);
             }
         }
-        *last = arrival.max(*last);
-        *last
+        connection.last = arrival.max(connection.last);
+        connection.last
+    }
+
+    /// Usual time of a frame from one member to another, once it has left.
+    pub(crate) fn one_way(&self, from: usize, to: usize) -> Nanos {
+        nanos(self.routes[from * self.members + to].latency().median())
+    }
+
+    /// Members at both ends.
+    fn ends(&self, id: ConnectionId) -> (usize, usize) {
+        let pair = id.0 / 4;
+        (pair / self.members, pair % self.members)
     }
 
     /// Time at which a frame that reaches the receiver's host now has passed its link.

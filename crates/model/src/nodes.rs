@@ -160,6 +160,14 @@ impl Nodes {
     }
 }
 
+impl Nodes {
+    /// Number of members that make a quorum.
+    pub(crate) fn quorum(&self) -> usize {
+        let committee = self.validators[0].verifier.committee();
+        usize::try_from(committee.quorum()).expect("members of one vote each")
+    }
+}
+
 /// A queue for each station, by the station's number.
 fn queues() -> Vec<StationQueue<Job>> {
     let mut stations = Station::ALL;

@@ -1,6 +1,7 @@
 //! Results of a run.
 
 use crate::station::Station;
+use crate::validity::Doubt;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -23,8 +24,14 @@ pub struct Percentiles {
 /// One second of the measurement window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PerSecond {
+    /// Number of operations offered and not refused: a refusal counts where it is heard.
+    pub offered: i64,
+    /// Number of operations under way, the mean: offered, not refused and committed nowhere.
+    pub under_way: f64,
     /// Number of operations committed anywhere.
     pub committed: u64,
+    /// Sum of their latencies, in milliseconds.
+    pub first_ms_sum: f64,
     /// Number of operations committed at the validator that they were offered to.
     pub own: u64,
     /// Sum of their latencies, in milliseconds.
@@ -131,6 +138,10 @@ pub struct Estimate {
     /// not written down with the rest: it is long.
     #[serde(skip)]
     pub answered: Vec<LatencySample>,
+    /// Measurement window, in seconds since the beginning.
+    pub window_s: (f64, f64),
+    /// Doubts about the figures; none of a run that stands.
+    pub doubts: Vec<Doubt>,
     /// Seconds of the measurement window, one after the other.
     pub seconds: Vec<PerSecond>,
     /// Operations offered since the beginning.

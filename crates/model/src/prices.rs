@@ -165,7 +165,7 @@ pub struct MachinePrices {
 
 /// The execution thread, under the service that does nothing. Each price has its part of the
 /// state's checkpoints, though another thread writes them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionPrices {
     /// Price of a height without requests: one transaction of the state store.
@@ -207,8 +207,11 @@ pub struct LogPrices {
     pub entry_us: f64,
     /// Each byte: checksum, copy into the page cache.
     pub byte_ns: f64,
-    /// A sync, whatever was written. Only under `fsync`.
+    /// A sync that is alone on its disk, whatever was written. Only under `fsync`.
     pub sync_us: f64,
+    /// A sync where many logs of one disk sync at once: the time by which the next is done later,
+    /// at most `sync_us`. Only under `fsync`.
+    pub sync_shared_us: f64,
     /// Megabytes a second that the disk takes. Only under `fsync`.
     pub disk_mb_s: f64,
 }

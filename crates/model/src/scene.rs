@@ -1,9 +1,10 @@
 //! Scenes: everything that a run depends on, and what of it is refused.
 
 use crate::prices::Prices;
+use crate::profile::Profile;
 use crate::workload::{Arrivals, Load, Receivers, Work};
 use quorate_crypto::SchemeKind;
-use quorate_engine::{FlowControl, Settings, SettingsError, UnfitProtocol};
+use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::Durability;
 use quorate_types::{Committee, ReplicaId, Weights, WeightsError};
 use quorate_wan::Topology;
@@ -38,8 +39,14 @@ pub struct Scene {
     pub load: Load,
     /// Time under load before the measurement window.
     pub warmup: Duration,
-    /// Length of the measurement window.
+    /// Length of the measurement window: whole seconds, or the last one is taken for a whole one.
     pub duration: Duration,
+    /// Times that another window may follow, twice as long, while the last one's figures are in
+    /// doubt ([`Estimate::doubts`]). None does where anybody crashes in it, or once the backlog has
+    /// grown in two.
+    ///
+    /// [`Estimate::doubts`]: crate::Estimate::doubts
+    pub windows_more: u32,
     /// Members that crash for good, and the time since the beginning at which they do.
     pub crashed: Vec<(ReplicaId, Duration)>,
     /// Time at which the leader of the first view crashes, if it does.
@@ -47,7 +54,8 @@ pub struct Scene {
     /// Urgent frames that reach a validator within so long of each other are taken up together:
     /// less exact, and quicker with hundreds of validators. Zero takes up each when it comes.
     pub take_up: Duration,
-    /// Frames lost, as a share of all, 0 to 1: each comes one round trip late.
+    /// Packets lost, as a share of all, 0 to 1: a frame with one comes one round trip late, and the
+    /// windows of connections are as CUBIC keeps them under such loss.
     pub loss: f64,
     /// Partitions of the members.
     pub partitions: Vec<Partition>,
@@ -108,17 +116,6 @@ impl Partition {
         let inside = |member: usize| self.members.iter().any(|one| usize::from(*one) == member);
         inside(one) != inside(other)
     }
-}
-
-/// Implementation whose replica is modelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Profile {
-    /// This program's own replica.
-    Quorate,
-    /// The reference implementation of paper 000 and of the published AWS runs, not fitted to them:
-    /// what it leaves out is said at [`Scene::as_reference`]. Its settings come from there.
-    Reference,
 }
 
 /// Reason for which a scene cannot be run.
@@ -220,6 +217,7 @@ impl Scene {
             },
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(20),
+            windows_more: 0,
             crashed: Vec::new(),
             leader_crashes: None,
             take_up: Duration::ZERO,
@@ -229,29 +227,14 @@ impl Scene {
         }
     }
 
-    /// Same scene with the reference implementation in the place of this program.
-    ///
-    /// A body counts as stored as soon as it is there; votes are checked singly as they arrive and
-    /// certify at exactly the quorum; proposals are signed with the voting key; there is no TLS, no
-    /// sync and no execution; batches leave at 500 KB or after 100 ms, with no flow control; views
-    /// time out after 5 s. Clients send unsigned operations and get no answer. Hashing is SHA-512
-    /// and the store RocksDB: the first is priced, the second is a copy.
-    ///
-    /// Whatever the scene's settings say of these is overruled.
-    #[must_use]
-    pub fn as_reference(mut self) -> Self {
-        self.settings.verify = quorate_crypto::Policy::Each;
-        self.settings.comparison.proposal_key = quorate_consensus::ProposalKey::Voting;
-        self.settings.vote_wait_ms = 0;
-        self.settings.batch_bytes = 500_000;
-        self.settings.batch_delay_ms = 100;
-        self.settings.timeout_ms = 5_000;
-        self.settings.comparison.flow_control = FlowControl::Fixed;
-        self.settings.author_bytes_max = 1 << 32;
-        self.settings.mempool_bytes_max = 1 << 32;
-        self.durability = Durability::Os;
-        self.profile = Profile::Reference;
-        self
+    /// Moments at which members crash.
+    pub(crate) fn crashes(&self) -> impl Iterator<Item = Duration> + '_ {
+        self.leader_crashes.into_iter().chain(self.crashed.iter().map(|(_, at)| *at))
+    }
+
+    /// Tells whether a member crashes in the measurement window, which then is of that.
+    pub(crate) fn is_of_a_crash(&self) -> bool {
+        self.crashes().any(|at| at >= self.warmup)
     }
 
     /// Weights of the members.

@@ -22,6 +22,7 @@ use crate::scene::{Scene, SceneError};
 use crate::service_times::ServiceTimes;
 use crate::station::Station;
 use crate::time::{Nanos, nanos};
+use crate::validity::{Doubt, doubts};
 use event::{SimEvent, TraceHash};
 #[cfg(feature = "stand-ins")]
 use quorate_crypto::stand_in::StandIns;
@@ -99,13 +100,29 @@ impl Simulation {
     /// Runs to the end; returns the estimate, and service times where they were measured.
     pub(crate) fn run(
         mut self,
+        scene: &Scene,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Estimate, ServiceTimes), SceneError> {
         let began = Instant::now();
-        while let Some((at, event)) = self.state.events.pop() {
-            if at > self.window.end {
-                break;
+        let mut left = if scene.is_of_a_crash() { 0 } else { scene.windows_more };
+        let mut grew = false;
+        loop {
+            self.run_window(progress)?;
+            let mut estimate = self.estimate(began.elapsed());
+            estimate.doubts = doubts(scene, &estimate);
+            let grows = estimate.doubts.iter().any(Doubt::is_growth);
+            if left == 0 || estimate.doubts.is_empty() || grew && grows {
+                return Ok((estimate, self.state.service_times.take().unwrap_or_default()));
             }
+            self.move_window();
+            (left, grew) = (left - 1, grows);
+        }
+    }
+
+    /// Runs to the end of the window.
+    fn run_window(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), SceneError> {
+        while self.state.events.next_at().is_some_and(|at| at <= self.window.end) {
+            let Some((at, event)) = self.state.events.pop() else { break };
             self.state.now = at;
             self.events += 1;
             self.trace.record(at, &event);
@@ -119,8 +136,15 @@ impl Simulation {
             }
         }
         self.state.now = self.window.end;
-        let service_times = self.state.service_times.take().unwrap_or_default();
-        Ok((self.estimate(began.elapsed()), service_times))
+        Ok(())
+    }
+
+    /// Another window follows, twice as long.
+    fn move_window(&mut self) {
+        let Range { start, end } = self.window;
+        self.window = end..end + 2 * (end - start);
+        self.before = self.gauges();
+        self.state.latencies.move_window(self.window.clone());
     }
 
     /// Handles an event. The error is a broken property.
@@ -129,8 +153,10 @@ impl Simulation {
         match event {
             SimEvent::JobDone { host } => return self.finish_jobs(host),
             SimEvent::Arrived { to, frame } => state.arrive(to, frame),
+            SimEvent::Released { id } => state.release(id),
             SimEvent::ArrivalsDue { member } => state.take_arrivals(member),
             SimEvent::Received { to, frame } => state.receive(to, frame),
+            SimEvent::Acknowledged { body } => state.acknowledge(body),
             SimEvent::Synced { member } => return state.synced(member),
             SimEvent::Timeout { member } => self.on_timeout(member),
             SimEvent::ClientTimeout { member } => self.on_client_timeout(member),
@@ -200,8 +226,8 @@ impl Simulation {
         Gauges::read(*now, nodes, hosts, links, execution.last().0)
     }
 
-    /// Estimate from a run that took `wall`.
-    fn estimate(mut self, wall: Duration) -> Estimate {
+    /// Estimate of the window that ends now, of a run that took `wall`.
+    fn estimate(&mut self, wall: Duration) -> Estimate {
         let span = self.window.end - self.window.start;
         let seconds = span as f64 / 1e9;
         let (before, gauges) = (std::mem::take(&mut self.before), self.gauges());
@@ -216,7 +242,9 @@ impl Simulation {
             first_validator: latencies.first.percentiles(),
             slowest_validator: latencies.slowest.percentiles(),
             acknowledged: latencies.acknowledged.percentiles(),
-            answered: std::mem::take(&mut latencies.answered),
+            answered: latencies.answered.clone(),
+            window_s: (self.window.start as f64 / 1e9, self.window.end as f64 / 1e9),
+            doubts: Vec::new(),
             seconds: latencies.seconds(),
             offered: latencies.offered,
             refused: latencies.refused,

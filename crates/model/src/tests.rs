@@ -99,7 +99,7 @@ fn a_saturated_station_works_at_the_rate_of_its_price() {
     scene.prices.crowded = PerStation::all(1.0);
     let outcome = outcome(&scene);
     let executed = outcome.acknowledged.operations as f64 / 3.0;
-    assert!((850.0..=1_050.0).contains(&executed), "{executed}");
+    assert!((850.0..=1_100.0).contains(&executed), "{executed}");
     assert!(outcome.station(Station::Execution).unwrap().mean > 0.8, "{outcome:#?}");
     assert!(outcome.committed_tps > 1_100.0, "what is decided does not wait for it: {outcome:#?}");
 }
@@ -254,7 +254,8 @@ fn the_reference_pays_for_no_clients_signatures() {
     let (cheap, dear) = (outcome(&reference), outcome(&dear));
     let checks = |outcome: &Estimate| outcome.station(Station::Checks).unwrap().mean;
     // Its votes and certificates cost more, and with that moments move a little.
-    assert!((0.98..1.02).contains(&(checks(&dear) / checks(&cheap))), "{cheap:#?} {dear:#?}");
+    let ratio = checks(&dear) / checks(&cheap);
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
     let own = outcome(&scene(4, 2_000.0));
     assert!(checks(&own) > 1.5 * checks(&cheap), "{own:#?} {cheap:#?}");
 }
@@ -311,4 +312,87 @@ fn scenes_that_cannot_be_run_are_refused_with_a_reason() {
         let said = refused(change);
         assert!(said.contains(reason), "{said}");
     }
+}
+
+#[test]
+fn a_steady_run_raises_no_doubt_and_its_operations_are_accounted_for() {
+    let outcome = outcome(&scene(4, 2_000.0));
+    assert_eq!(outcome.doubts, []);
+    let seconds = outcome.seconds.len() as f64;
+    let under_way = outcome.seconds.iter().map(|second| second.under_way).sum::<f64>() / seconds;
+    let accounted = outcome.committed_tps * outcome.first_validator.mean_ms / 1e3;
+    assert!((0.9..1.1).contains(&(under_way / accounted)), "{under_way} {accounted}");
+    let offered: i64 = outcome.seconds.iter().map(|second| second.offered).sum();
+    assert!((5_900..=6_100).contains(&offered), "{offered}");
+}
+
+#[test]
+fn a_window_around_an_interruption_is_in_doubt_and_those_after_it_are_not() {
+    let mut scene = scene(4, 2_000.0);
+    scene.warmup = Duration::from_secs(1);
+    scene.duration = Duration::from_secs(2);
+    let at = Duration::from_millis(1_500);
+    scene.partitions =
+        vec![Partition { members: vec![0, 1], at, duration: Duration::from_secs(1) }];
+    let stopped = outcome(&scene);
+    let drifts = |doubt: &Doubt| match doubt {
+        Doubt::LatencyDrifts { first, second } => *second > 1.5 * first,
+        _ => false,
+    };
+    assert!(stopped.doubts.iter().any(drifts), "{:?}", stopped.doubts);
+    scene.windows_more = 3;
+    let later = outcome(&scene);
+    assert_eq!(later.doubts, []);
+    assert!(later.window_s.0 >= 3.0, "{:?}", later.window_s);
+    let rate = later.committed_tps;
+    assert!((1_900.0..=2_100.0).contains(&rate), "{rate}");
+}
+
+/// Views that are too short for the way between the members time out one after the other; that
+/// nobody crashed makes it no measurement of the protocol.
+#[test]
+fn view_changes_are_a_doubt_unless_somebody_crashes() {
+    let mut scene = scene(4, 2_000.0);
+    scene.settings.timeout_ms = 120;
+    let views = outcome(&scene).timeouts;
+    assert!(views > 0);
+    assert!(outcome(&scene).doubts.contains(&Doubt::ViewChanges { views }));
+    scene.crashed = vec![(ReplicaId(3), Duration::ZERO)];
+    let meant = outcome(&scene);
+    let is_view_change = |doubt: &Doubt| matches!(doubt, Doubt::ViewChanges { .. });
+    assert!(meant.timeouts > 0 && !meant.doubts.iter().any(is_view_change), "{:?}", meant.doubts);
+}
+
+#[test]
+fn what_is_offered_beyond_capacity_is_in_doubt_and_windows_end() {
+    let mut scene = scene(4, 6_000.0);
+    scene.host.uplink_mbps = Some(20.0);
+    scene.warmup = Duration::from_secs(1);
+    scene.duration = Duration::from_secs(1);
+    scene.windows_more = 3;
+    let outcome = outcome(&scene);
+    assert!(outcome.doubts.iter().any(Doubt::is_growth), "{:?}", outcome.doubts);
+    // One second has no halves; the backlog grew in the two windows after it.
+    assert_eq!(outcome.window_s, (4.0, 8.0));
+    assert_eq!(outcome.seconds.len(), 4);
+}
+
+#[test]
+fn few_samples_and_what_nobody_accounts_for_are_in_doubt() {
+    let mut scene = scene(4, 100.0);
+    scene.duration = Duration::from_secs(1);
+    let few = outcome(&scene);
+    let (operations, heights) = (few.first_validator.operations, few.heights);
+    assert_eq!(few.doubts[0], Doubt::FewSamples { operations, heights });
+    assert!(operations < 1_000, "{operations}");
+    // As where 16,384 were under way and throughput times latency was 1,123.
+    scene.load.rate = 2_000.0;
+    scene.duration = Duration::from_secs(4);
+    let mut estimate = outcome(&scene);
+    assert_eq!(estimate.doubts, []);
+    estimate.committed_tps /= 2.0;
+    let doubts = validity::doubts(&scene, &estimate);
+    assert!(matches!(doubts[..], [Doubt::LittlesLaw { .. }]), "{doubts:?}");
+    scene.crashed = vec![(ReplicaId(3), scene.warmup)];
+    assert_eq!(validity::doubts(&scene, &estimate), [], "the window is of the crash");
 }

@@ -128,7 +128,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PROOF")]
     availability: Option<Availability>,
     /// Estimate the reference implementation of paper 000 instead of this program: votes checked
-    /// one by one, no TLS, no sync, no execution, 500 KB or 100 ms batches, 5 s timeout
+    /// one by one, no TLS, no sync, no execution, 500 KB or 100 ms batches, 5 s timeout, sockets
+    /// with Nagle's algorithm
     #[arg(long, conflicts_with_all = ["verify", "batch_bytes", "batch_delay", "timeout", "vote_wait",
         "proposal_key", "durability"])]
     reference: bool,
@@ -138,10 +139,11 @@ pub(crate) struct Options {
     /// Crash validator I T seconds into the measured window, as in 3@10; may be repeated
     #[arg(long, value_name = "I@T", value_parser = crash)]
     kill: Vec<(ReplicaId, Duration)>,
-    /// Share of frames that come one round trip late, 0 to 1
+    /// Share of packets that are lost between hosts, 0 to 1, in what TCP makes of it
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     loss: f64,
-    /// Length of the measured window, in seconds
+    /// Length of the measured window, in seconds; while its figures are in doubt (not stationary,
+    /// too few samples), up to two more follow, each twice as long
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     duration: u64,
     /// Seconds of load before the measured window, which do not count
@@ -214,6 +216,7 @@ impl Options {
             scene.load.arrivals = Arrivals::Closed(self.request_operations);
         }
         scene.loss = self.loss;
+        scene.windows_more = 2;
         scene.real_signatures = self.real_signatures;
         scene.warmup = Duration::from_secs(self.warmup);
         scene.duration = Duration::from_secs(self.duration);

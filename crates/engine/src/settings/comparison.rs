@@ -46,6 +46,9 @@ pub struct Comparison {
     /// Bound on an author's own data under way: the `delay`, or half of
     /// [`super::Settings::author_bytes_max`] alone (`fixed`, as paper 000's implementation).
     pub flow_control: FlowControl,
+    /// A body that a proposal names and that is not here is asked for once its author is later than
+    /// usual. `false`: at once, as paper 000's implementation does.
+    pub fetch_grace: bool,
 }
 
 impl Default for Comparison {
@@ -59,6 +62,7 @@ impl Default for Comparison {
             truncation: Truncation::Ids,
             signatures: true,
             flow_control: FlowControl::Delay,
+            fetch_grace: true,
         }
     }
 }
@@ -77,6 +81,7 @@ impl Comparison {
             ("truncation", self.truncation != usual.truncation),
             ("signatures", self.signatures != usual.signatures),
             ("flow_control", self.flow_control != usual.flow_control),
+            ("fetch_grace", self.fetch_grace != usual.fetch_grace),
         ];
         compared.into_iter().filter(|(_, departs)| *departs).map(|(name, _)| name).collect()
     }

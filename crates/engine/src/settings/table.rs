@@ -43,6 +43,7 @@ pub(super) struct Table {
     mempool_bytes_max: usize,
     author_bytes_max: usize,
     flow_control: FlowControl,
+    fetch_grace: bool,
     snapshot_every: u64,
 }
 
@@ -82,6 +83,7 @@ impl From<Settings> for Table {
             mempool_bytes_max: settings.mempool_bytes_max,
             author_bytes_max: settings.author_bytes_max,
             flow_control: comparison.flow_control,
+            fetch_grace: comparison.fetch_grace,
             snapshot_every: settings.snapshot_every,
         }
     }
@@ -118,6 +120,7 @@ impl From<Table> for Settings {
                 truncation: table.truncation,
                 signatures: table.signatures,
                 flow_control: table.flow_control,
+                fetch_grace: table.fetch_grace,
             },
         }
     }

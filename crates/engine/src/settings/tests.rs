@@ -34,6 +34,7 @@ fn unusual_comparison() -> Comparison {
         truncation: Truncation::Heights,
         signatures: false,
         flow_control: FlowControl::Fixed,
+        fetch_grace: false,
     }
 }
 
@@ -50,6 +51,7 @@ fn every_departure_from_a_comparisons_defaults_is_named() {
         ("truncation", Comparison { truncation: Truncation::Off, ..usual() }),
         ("signatures", Comparison { signatures: false, ..usual() }),
         ("flow_control", Comparison { flow_control: FlowControl::Fixed, ..usual() }),
+        ("fetch_grace", Comparison { fetch_grace: false, ..usual() }),
     ];
     assert_eq!(usual().departures(), [""; 0]);
     for (name, comparison) in &departing {

@@ -60,6 +60,31 @@ pub fn measure(folder: &Path) -> io::Result<DiskSpeed> {
     Ok(DiskSpeed { unsynced_mb_s, synced_mb_s, sync_p50_ms: at(0.5), sync_p99_ms: at(0.99) })
 }
 
+/// Time between two syncs that end, of so many files at once in `folder`, each with a record
+/// written and synced by a thread of its own.
+///
+/// # Errors
+/// When a file cannot be made or written.
+pub(crate) fn sync_at_once(folder: &Path, files: usize) -> io::Result<Duration> {
+    let probes = (0..files).map(|_| SyncProbe::new(folder)).collect::<io::Result<Vec<_>>>()?;
+    let began = Instant::now();
+    let syncs = |mut probe: SyncProbe| {
+        let mut syncs = 0;
+        while syncs < SYNCS_MIN || began.elapsed() < TIMEOUT {
+            probe.time()?;
+            syncs += 1;
+        }
+        io::Result::Ok(syncs)
+    };
+    let done = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            probes.into_iter().map(|probe| scope.spawn(move || syncs(probe))).collect();
+        let ends = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+        ends.sum::<io::Result<usize>>()
+    })?;
+    Ok(began.elapsed().div_f64(done as f64))
+}
+
 /// Bandwidth in megabytes a second.
 fn bandwidth(file: &mut File, portion: &[u8], synced: bool) -> io::Result<f64> {
     file.seek(SeekFrom::Start(0))?;
@@ -100,7 +125,7 @@ fn noise(n: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::measure;
+    use super::{TIMEOUT, measure, sync_at_once};
     use std::io;
     use std::path::Path;
 
@@ -111,6 +136,14 @@ mod tests {
         assert!(speed.unsynced_mb_s > 0.0 && speed.synced_mb_s > 0.0, "{speed:?}");
         assert!(speed.sync_p50_ms > 0.0 && speed.sync_p99_ms >= speed.sync_p50_ms, "{speed:?}");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn syncs_of_several_files_are_counted_together() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let shared = sync_at_once(folder.path(), 3).expect("a disk");
+        assert!(!shared.is_zero() && shared < TIMEOUT, "{shared:?}");
+        assert!(sync_at_once(Path::new("/nowhere/at/all"), 2).is_err());
     }
 
     #[test]

@@ -23,11 +23,14 @@ use std::time::Instant;
 
 /// Groups written of each kind.
 const GROUPS: u32 = 48;
+/// Logs that sync at once, to price syncs of several validators on one disk.
+const LOGS: usize = 8;
 /// Heights executed of each kind.
 const HEIGHTS: u64 = 64;
 
 pub(super) fn log(folder: &Path, hash: &HashPrices) -> Result<LogPrices, super::CalibrateError> {
     let speed = bounds::disk::measure(folder)?;
+    let shared = bounds::disk::sync_at_once(folder, LOGS)?.as_secs_f64() * 1e6;
     let record = || {
         let bytes = Bytes::from_static(&[7; 200]);
         Entry::Record(Record { kind: RecordKind::Safety, bytes })
@@ -49,6 +52,7 @@ pub(super) fn log(folder: &Path, hash: &HashPrices) -> Result<LogPrices, super::
         entry_us: figures(entry_us),
         byte_ns: figures(byte_ns),
         sync_us: figures(speed.sync_p50_ms * 1e3),
+        sync_shared_us: figures(shared.min(speed.sync_p50_ms * 1e3)),
         disk_mb_s: figures(speed.synced_mb_s),
     })
 }

@@ -1,6 +1,6 @@
 //! The highest rate that a committee keeps up with.
 
-use crate::experiment::{Measured, RunError};
+use crate::experiment::{Measured, Record, RunError};
 
 /// A knee is known to within this share of itself.
 pub const PRECISION: f64 = 0.08;
@@ -56,7 +56,8 @@ pub(super) fn knee(
     let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
     let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
     let mut search = Search::up_to(asked).near(near);
-    if !kept_up(&idle, RATE_MIN, idle_ms) {
+    // Little load makes few samples.
+    if committed(&idle) < KEPT_UP * RATE_MIN as f64 {
         return Ok(Knee::none(idle_ms, certificate_bytes));
     }
     search.good = RATE_MIN;
@@ -86,10 +87,11 @@ fn committed(measured: &Measured) -> f64 {
     measured.numbers.get("committed_tps").copied().unwrap_or(0.0)
 }
 
-/// Tells whether a committee kept up with a rate.
+/// Tells whether a committee kept up with a rate, without doubt.
 pub(super) fn kept_up(measured: &Measured, rate: u64, idle_ms: f64) -> bool {
     let quick = latency(measured, "p50").is_some_and(|ms| ms <= LATENCY_FACTOR * idle_ms);
-    committed(measured) >= KEPT_UP * rate as f64 && quick
+    let stands = measured.details[Record::DOUBTS].as_array().is_none_or(Vec::is_empty);
+    committed(measured) >= KEPT_UP * rate as f64 && quick && stands
 }
 
 /// A latency: until one validator committed, or where that is not known, until the client was

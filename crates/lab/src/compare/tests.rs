@@ -2,7 +2,7 @@ mod parts;
 
 use super::{
     Candidate, Comparison, ComparisonSpec, Finding, Ground, Means, advise, compare, experiment,
-    table,
+    search, table,
 };
 use crate::experiment::{Measured, RunError, Runner, Setup, figure};
 use quorate_crypto::{Policy, SchemeKind};
@@ -260,4 +260,15 @@ fn what_nothing_beyond_was_tried_of_is_said_to_be_a_least() {
     let comparison = answer(&spec(&[2], None));
     assert!(comparison.findings[0].is_capped, "500,000 a second, more than is tried");
     assert!(comparison.advice[0].line.contains("takes at least 400,000 tx/s"));
+}
+
+/// Whatever its numbers are, a run that doubts itself recommends nothing.
+#[test]
+fn a_rate_in_doubt_is_not_kept_up_with() {
+    let numbers = [("committed_tps", 1_000.0), ("latency_one_p50_ms", 10.0)];
+    let numbers = numbers.map(|(name, number)| (name.to_owned(), number)).into();
+    let sure = Measured { numbers, ..Measured::default() };
+    assert!(search::kept_up(&sure, 1_000, 10.0));
+    let details = json!({ "doubts": ["the backlog grows"] });
+    assert!(!search::kept_up(&Measured { details, ..sure }, 1_000, 10.0));
 }

@@ -193,6 +193,9 @@ pub fn plots(figure: &Figure, records: &[Record]) -> Vec<Plot> {
     }
 }
 
+/// Note on points that are in doubt.
+const IN_DOUBT: &str = "Crosses are in doubt, for what the table of doubts says.";
+
 /// The lines in one chart, unless no result belongs on it.
 fn plot(figure: &Figure, records: &[Record]) -> Option<Plot> {
     let lines = lines(figure, records);
@@ -209,7 +212,9 @@ fn plot(figure: &Figure, records: &[Record]) -> Option<Plot> {
         series = lines.iter().map(cumulative).collect();
         dots.drain(..lines.len());
     }
-    let notes = [dropped(figure, records), left_out(figure, records)];
+    let crosses = lines.iter().flat_map(|line| &line.points).any(|point| point.is_doubtful);
+    let crosses = crosses.then(|| IN_DOUBT.to_owned());
+    let notes = [dropped(figure, records), left_out(figure, records), crosses];
     let notes: String = notes.into_iter().flatten().map(|text| format!(" {text}")).collect();
     Some(Plot {
         name: figure.name.clone().into(),
@@ -252,7 +257,7 @@ fn drawn(figure: &Figure, line: &Line) -> Dots {
             with_deviation(y, unit_y),
             with_deviation(x, unit_x),
         );
-        Dot { x, y, says }
+        Dot { x, y, is_doubtful: point.is_doubtful, says }
     };
     Dots {
         name: line.name.clone(),
@@ -273,6 +278,7 @@ fn published(paper: &Published, ours: &[Dots]) -> Dots {
     let dot = |point: &[f64; 2]| Dot {
         x: (point[0], 0.0),
         y: (point[1], 0.0),
+        is_doubtful: false,
         says: format!("{}: {}", paper.name, paper.source),
     };
     Dots {

@@ -43,6 +43,7 @@ pub const METRICS: &[Metric] = &[
     metric("knee_tps", "highest rate kept up with", "tx/s"),
     metric("common_p50_ms", "latency at the common rate, median", "ms"),
     metric("common_busiest_share", "load of the busiest validator's processor", "%"),
+    metric("window_s", "measurement window", "s"),
     metric("views", "views", ""),
     metric("view_changes", "views that timed out", ""),
     metric("given_up_ms", "from the crash to the first member that gives the view up", "ms"),

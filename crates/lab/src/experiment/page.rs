@@ -40,6 +40,7 @@ pub fn html(experiment: &Experiment, records: &[Record], origin: &Origin) -> Str
         (header(experiment, records, origin))
         @for shown in &experiment.figures { (section(shown, records)) }
         (tables::failures(records))
+        (tables::doubts(records))
         (tables::settings(records))
         (reading())
     };
@@ -167,6 +168,11 @@ fn reading() -> Markup {
                     b { "Lines" } " go through the points in the order of the load, or of what lies "
                     "on the x axis: a curve that bends back is a committee that was offered more "
                     "than it takes."
+                }
+                li {
+                    b { "Crosses" } " are points whose window was not stationary, had too few samples "
+                    "or views that timed out though nobody crashed, however long it was made; "
+                    "what each failed is in a table."
                 }
                 li {
                     b { "Stars" } " are published values, arrows published bounds; what they are "

@@ -51,6 +51,18 @@ impl Record {
         measured.or_else(|| self.setup.to_json().get(name).and_then(Value::as_f64))
     }
 
+    /// Name of the details that hold [`Record::doubts`].
+    pub(crate) const DOUBTS: &'static str = "doubts";
+
+    /// Reasons to doubt that its numbers are those of a committee under this load: that the window
+    /// was not stationary, too short, or had view changes. None of a result that stands, and of
+    /// runners that do not judge.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<&str> {
+        let doubts = self.details[Self::DOUBTS].as_array();
+        doubts.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
     /// The commit of the binary that measured it.
     #[must_use]
     pub fn commit(&self) -> &str {

@@ -149,6 +149,8 @@ pub struct Setup {
     pub uplink_mbit: u64,
     /// Megabits a second that a simulated host receives; 0 for no limit.
     pub downlink_mbit: u64,
+    /// Packets lost between simulated hosts, of a million.
+    pub packet_loss_ppm: u64,
     /// Validators that share a simulated host.
     pub validators_per_host: u16,
     /// Microseconds within which everything that reaches a simulated validator is handled together,
@@ -225,6 +227,7 @@ impl Default for Setup {
             cores: 2,
             uplink_mbit: 5_000,
             downlink_mbit: 5_000,
+            packet_loss_ppm: 0,
             validators_per_host: 1,
             take_up_us: 0,
             real_signatures: false,
@@ -245,8 +248,17 @@ impl Default for Setup {
 
 /// Fields that are no part of a point's key at their defaults, so that points from before there
 /// were such fields keep theirs.
-const ADDED_LATER: [&str; 7] =
-    ["keys", "fill", "mix", "find_max", "time_restart", "bounds", "overload"];
+const ADDED_LATER: [&str; 9] = [
+    "keys",
+    "fill",
+    "mix",
+    "find_max",
+    "time_restart",
+    "bounds",
+    "overload",
+    "packet_loss_ppm",
+    "fetch_grace",
+];
 
 /// Ranges of a setup: name, value, least, most.
 type Range = (&'static str, u64, u64, u64);
@@ -361,7 +373,7 @@ impl Setup {
         Ok(())
     }
 
-    fn ranges(&self) -> [Range; 19] {
+    fn ranges(&self) -> [Range; 20] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
@@ -378,6 +390,7 @@ impl Setup {
             ("crashed", u64::from(self.crashed), 0, faulty),
             ("bundle_delay_ms", self.bundle_delay_ms, 0, 10_000),
             ("cores", u64::from(self.cores), 1, 1_024),
+            ("packet_loss_ppm", self.packet_loss_ppm, 0, 500_000),
             ("validators_per_host", u64::from(self.validators_per_host), 1, 1_000),
             ("absent", self.absentees() as u64, 0, n.saturating_sub(1)),
             ("measure_ms", self.measure_ms, 1, 60_000),

@@ -1,6 +1,7 @@
 //! Price lists made from others: for machines that nobody measured.
 
-use super::{Prices, PricesError, malformed};
+use super::{ExecutionPrices, LogPrices, Prices, PricesError, malformed};
+use crate::profile::Behaviour;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -23,7 +24,7 @@ struct Derived {
 }
 
 /// Fields that are not scaled: no work of a core, or a ratio.
-const NOT_SCALED: [&str; 3] = ["sync_us", "disk_mb_s", "crowded"];
+const NOT_SCALED: [&str; 4] = ["sync_us", "sync_shared_us", "disk_mb_s", "crowded"];
 
 pub(super) fn parse(text: &str) -> Result<Prices, PricesError> {
     let derived: Derived = toml::from_str(text).map_err(malformed)?;
@@ -61,24 +62,23 @@ impl Prices {
 }
 
 impl Prices {
-    /// List as the reference implementation pays it.
+    /// List as implementations of such a behaviour pay it.
     ///
-    /// Without TLS a byte costs a socket's copies alone, 0.55 of both (0.50 s against 0.90 s a
-    /// gigabyte at both ends). It hashes with SHA-512, nine times a BLAKE3 byte. Its clients sign
-    /// nothing and are not answered, its store copies, and it executes nothing.
-    pub(crate) fn of_the_reference(&self) -> Self {
+    /// Without encryption a byte costs a socket's copies alone, 0.55 of both (0.50 s against 0.90 s
+    /// a gigabyte at both ends). Who executes nothing pays nothing for it.
+    pub(crate) fn as_paid(&self, behaviour: Behaviour) -> Self {
         let mut prices = self.clone();
-        prices.net.send_byte_ns *= 0.55;
-        prices.net.receive_byte_ns *= 0.55;
-        prices.hash.byte_ns *= 9.0;
-        prices.execution.block_us = 0.0;
-        prices.execution.request_us = 0.0;
-        prices.execution.operation_us = 0.0;
-        prices.execution.kv_block_us = 0.0;
-        prices.execution.kv_put_us = 0.0;
-        prices.execution.evm_block_us = 0.0;
-        prices.execution.evm_tx_us = 0.0;
-        prices.log.sync_us = 0.0;
+        prices.hash.byte_ns *= behaviour.hash_byte_times;
+        if !behaviour.encrypts {
+            prices.net.send_byte_ns *= 0.55;
+            prices.net.receive_byte_ns *= 0.55;
+        }
+        if let Some((entry_us, byte_ns)) = behaviour.store {
+            prices.log = LogPrices { group_us: 0.0, entry_us, byte_ns, ..prices.log };
+        }
+        if !behaviour.executes {
+            prices.execution = ExecutionPrices::default();
+        }
         prices
     }
 }

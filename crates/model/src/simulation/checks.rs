@@ -4,7 +4,6 @@ use super::state::State;
 use crate::frames::Frame;
 use crate::jobs::Completion;
 use crate::queue::Priority;
-use crate::scene::Profile;
 use crate::station::Station;
 use crate::time::Nanos;
 use quorate_consensus::chained;
@@ -63,7 +62,7 @@ impl State {
         let mut cost = (codec + counted) as Nanos;
         match checked {
             Ok(message) => {
-                if self.profile == Profile::Reference && is_share(&message) {
+                if self.behaviour.checks_shares_at_once && is_share(&message) {
                     cost += self.prices.of(&OpCounts::one_share(self.scheme)) as Nanos;
                 }
                 frame.remember(&message, cost);
@@ -79,7 +78,7 @@ impl State {
     }
 }
 
-/// Tells whether a message carries a share, which the reference checks as it comes.
+/// Tells whether a message carries a share, which some check as it comes.
 fn is_share(message: &Incoming) -> bool {
     use chained::Message::{PhaseVote, Timeout, Vote};
     match message {

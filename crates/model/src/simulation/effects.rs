@@ -6,7 +6,6 @@ use crate::frames::Frame;
 use crate::jobs::{Completion, Destination, Job, ReadyEffect};
 use crate::nodes::Validator;
 use crate::queue::Priority;
-use crate::scene::Profile;
 use crate::station::Station;
 use crate::time::Nanos;
 use quorate_engine::Incoming;
@@ -14,7 +13,7 @@ use quorate_engine::host::{Barrier, EffectPorts, GROUP_BULK_BYTES_MAX, Gated, di
 use quorate_storage::Durability;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::machine::{Block, CombineJob, Entry, Executed, Halt, ReadRequest, Task};
-use quorate_types::{Body, Event, Lane, Recipients};
+use quorate_types::{Body, BodyRef, Event, Lane, Recipients};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -179,15 +178,39 @@ impl State {
         self.queue(member, Station::Execution, Priority::Answer, Job::Execute(block));
     }
 
-    /// A body goes to the log; for the reference it is stored as soon as it is there.
+    /// A body goes to the log; where authors wait for acknowledgements, its author hears that it is
+    /// here.
     fn store(&mut self, member: usize, body: Arc<Body>) {
         self.execution.store(&body);
-        if self.profile == Profile::Reference {
-            return self.answer(member, Event::Stored(body.reference));
+        let (reference, author) = (body.reference, body.reference.author.index());
+        let waits = self.behaviour.waits_for_acknowledgements;
+        if waits && author != member {
+            let at = self.now + self.links.one_way(member, author);
+            self.events.schedule(at, SimEvent::Acknowledged { body: reference });
+        }
+        if waits && author == member && self.acknowledgements.seal(reference) {
+            self.answer(member, Event::Stored(reference));
         }
         let validator = &mut self.nodes.validators[member];
         validator.log_bytes += body.raw.len();
         validator.log.push(Entry::Body(body));
+    }
+
+    /// The log has a body.
+    fn stored(&mut self, member: usize, body: BodyRef) {
+        if self.behaviour.waits_for_acknowledgements && body.author.index() == member {
+            self.acknowledge(body);
+        } else {
+            self.answer(member, Event::Stored(body));
+        }
+    }
+
+    /// A body's author hears that one more member has it.
+    pub(crate) fn acknowledge(&mut self, body: BodyRef) {
+        let author = body.author.index();
+        if self.acknowledgements.acknowledge(body) && self.nodes.validators[author].alive {
+            self.answer(author, Event::Stored(body));
+        }
     }
 
     /// A height is executed, and durable in the store every so often.
@@ -232,8 +255,9 @@ impl State {
         }
         let bytes = self.nodes.validators[member].group.1;
         let log = self.prices.log;
-        let takes = log.sync_us * 1e3 + bytes as f64 * 1e3 / log.disk_mb_s.max(1e-6);
-        let at = self.hosts.sync(member, self.now, takes as Nanos);
+        let written = bytes as f64 * 1e3 / log.disk_mb_s.max(1e-6);
+        let takes = |us: f64| (us * 1e3 + written) as Nanos;
+        let at = self.hosts.sync(member, self.now, takes(log.sync_us), takes(log.sync_shared_us));
         self.events.schedule(at, SimEvent::Synced { member });
     }
 
@@ -253,7 +277,7 @@ impl State {
         ports.end()?;
         for entry in written {
             if let Entry::Body(body) = entry {
-                self.answer(member, Event::Stored(body.reference));
+                self.stored(member, body.reference);
             }
         }
         self.start_log(member);

@@ -2,7 +2,9 @@
 
 use crate::frames::Frame;
 use crate::jobs::Destination;
+use crate::links::ConnectionId;
 use crate::time::Nanos;
+use quorate_types::BodyRef;
 use std::rc::Rc;
 
 /// An event that is going to happen.
@@ -12,10 +14,14 @@ pub(crate) enum SimEvent {
     JobDone { host: usize },
     /// A frame reaches a host.
     Arrived { to: Destination, frame: Rc<Frame> },
+    /// The end of a frame that was held back may leave.
+    Released { id: ConnectionId },
     /// The span ends whose arrivals at a validator's host are taken up together.
     ArrivalsDue { member: usize },
     /// A frame has passed its receiver's link.
     Received { to: Destination, frame: Rc<Frame> },
+    /// An author hears that one more member has a body of its.
+    Acknowledged { body: BodyRef },
     /// A group of the log is durable.
     Synced { member: usize },
     /// A machine's timer is due.
@@ -48,6 +54,8 @@ impl TraceHash {
             SimEvent::Crash { member } => (8, *member),
             SimEvent::WindowBegins => (9, 0),
             SimEvent::ArrivalsDue { member } => (10, *member),
+            SimEvent::Acknowledged { body } => (12, body.author.index()),
+            SimEvent::Released { id } => (11, id.index()),
         };
         let word: u64 = now ^ (kind << 60) ^ (place as u64).rotate_left(24);
         self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);

@@ -3,7 +3,6 @@
 use super::state::State;
 use crate::frames::Frame;
 use crate::jobs::{Completion, ReadyEffect};
-use crate::scene::Profile;
 use crate::service_times::MachineInput;
 use crate::time::micros;
 use quorate_consensus::MessageClass;
@@ -77,8 +76,7 @@ impl State {
             let hashed = counts::peek().hashed_bytes - hashed;
             times.add(input, began.elapsed(), size, hashed);
         }
-        if self.profile == Profile::Reference && input == MachineInput::Executed {
-            // Its replicas answer nobody.
+        if !self.behaviour.answers_clients && input == MachineInput::Executed {
             counts::take();
         }
         self.collect_effects(member, turn);
@@ -111,7 +109,7 @@ impl State {
         effect.try_map_message(|to, message| self.encode(member, to, &message, us))
     }
 
-    /// Encodes a message; `None` where the reference sends none.
+    /// Encodes a message; `None` of an answer where clients get none.
     fn encode(
         &mut self,
         member: usize,
@@ -124,7 +122,7 @@ impl State {
             Recipients::Client(client) => Some(client),
             _ => None,
         };
-        if client.is_some() && self.profile == Profile::Reference {
+        if client.is_some() && !self.behaviour.answers_clients {
             return None;
         }
         let id = ReplicaId(u16::try_from(member).expect("a member"));

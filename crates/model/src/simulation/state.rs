@@ -1,16 +1,18 @@
 //! State of a run: virtual time, what is going to happen, and everything that it happens to.
 
 use super::event::SimEvent;
+use crate::acknowledgements::Acknowledgements;
 use crate::execution::SharedExecution;
 use crate::frames::Frame;
 use crate::hosts::Hosts;
 use crate::in_flight::InFlight;
 use crate::inbound::InboundQueue;
 use crate::latency::LatencyLedger;
-use crate::links::Links;
+use crate::links::{Flight, Links};
 use crate::nodes::Nodes;
 use crate::prices::Prices;
-use crate::scene::{Profile, Scene};
+use crate::profile::Behaviour;
+use crate::scene::Scene;
 use crate::service_times::ServiceTimes;
 use crate::station::Station;
 use crate::time::{Nanos, nanos};
@@ -30,14 +32,17 @@ pub(crate) struct State {
     pub(crate) nodes: Nodes,
     pub(crate) hosts: Hosts,
     pub(crate) links: Links,
+    /// What is leaving now.
+    pub(crate) flights: Vec<Flight>,
     /// Urgent frames on their way to each validator, where they are taken up by spans.
     pub(crate) inbound: InboundQueue,
     pub(crate) in_flight: InFlight,
     pub(crate) execution: SharedExecution,
+    pub(crate) acknowledgements: Acknowledgements,
     pub(crate) latencies: LatencyLedger,
     pub(crate) view_change: ViewChangeProbe,
     pub(crate) prices: Prices,
-    pub(crate) profile: Profile,
+    pub(crate) behaviour: Behaviour,
     pub(crate) work: Work,
     pub(crate) scheme: SchemeKind,
     pub(crate) durability: Durability,
@@ -57,25 +62,25 @@ impl State {
         for (place, client) in nodes.clients.iter().enumerate() {
             clients.extend(client.ids().enumerate().map(|(session, id)| (id, (place, session))));
         }
-        let prices = match scene.profile {
-            Profile::Quorate if !scene.settings.comparison.signatures => {
-                scene.prices.without_signatures()
-            }
-            Profile::Quorate => scene.prices.clone(),
-            Profile::Reference => scene.prices.of_the_reference(),
-        };
+        let behaviour = scene.profile.behaviour();
+        let mut prices = scene.prices.as_paid(behaviour);
+        if !scene.settings.comparison.signatures {
+            prices = prices.without_signatures();
+        }
         Self {
             now: 0,
             events: EventQueue::default(),
             hosts: Hosts::new(scene.host.hosts(members), scene.host.cores),
             links: Links::new(scene),
+            flights: Vec::new(),
             inbound: InboundQueue::new(members, scene.take_up),
-            in_flight: InFlight::new(members),
-            execution: SharedExecution::new(live, scene.profile == Profile::Quorate),
+            in_flight: InFlight::new(members, behaviour.bounds_outboxes),
+            acknowledgements: Acknowledgements::new(nodes.quorum()),
+            execution: SharedExecution::new(live, behaviour.executes),
             latencies: LatencyLedger::new(window.clone(), live),
             view_change: ViewChangeProbe::default(),
             prices,
-            profile: scene.profile,
+            behaviour,
             work: scene.load.work,
             scheme: scene.scheme,
             durability: scene.durability,
@@ -131,13 +136,12 @@ impl State {
         frame.client.and_then(|client| self.client_of(client)).map(|(_, session)| session)
     }
 
-    /// Cost in nanoseconds of the operations that this thread counted since the last time. Clients
-    /// of the reference sign nothing, so neither they nor those who check what they sent pay for
-    /// signatures.
+    /// Cost in nanoseconds of the operations that this thread counted since the last time. Where
+    /// clients sign nothing, neither they nor those who check what they sent pay for signatures.
     pub(crate) fn counted(&self, station: Station) -> f64 {
         let counts = counts::take();
-        let unsigned = self.profile == Profile::Reference
-            && matches!(station, Station::Client | Station::Checks);
+        let unsigned =
+            !self.behaviour.signs_requests && matches!(station, Station::Client | Station::Checks);
         self.prices.of(&if unsigned { counts.hashing() } else { counts })
     }
 }

@@ -4,6 +4,7 @@ use super::event::SimEvent;
 use super::state::State;
 use crate::frames::Frame;
 use crate::jobs::{Destination, Job};
+use crate::links::{ConnectionId, Flight};
 use crate::queue::Priority;
 use crate::station::Station;
 use crate::time::Nanos;
@@ -60,14 +61,31 @@ impl State {
             validator.sent_bytes += frame.bytes as u64;
             validator.sent_frames += frame.each().count() as u64;
         }
-        let at = self.links.send(self.now, member, to.index(), frame.lane, frame.bytes);
-        match to {
-            Destination::Validator(to) if self.inbound.takes(&frame) => {
-                if let Some(at) = self.inbound.put(to, at, frame) {
-                    self.events.schedule(at, SimEvent::ArrivalsDue { member: to });
+        let id = self.links.connection(member, to, frame.lane);
+        let held = self.links.send(self.now, id, (to, frame), &mut self.flights);
+        self.fly();
+        if let Some(until) = held {
+            self.events.schedule(until, SimEvent::Released { id });
+        }
+    }
+
+    /// What was held back until now is on its way.
+    pub(crate) fn release(&mut self, id: ConnectionId) {
+        self.links.release(self.now, id, &mut self.flights);
+        self.fly();
+    }
+
+    /// Frames are on their way to their receivers' hosts.
+    fn fly(&mut self) {
+        for Flight { arrives, to, frame } in self.flights.drain(..) {
+            match to {
+                Destination::Validator(to) if self.inbound.takes(&frame) => {
+                    if let Some(at) = self.inbound.put(to, arrives, frame) {
+                        self.events.schedule(at, SimEvent::ArrivalsDue { member: to });
+                    }
                 }
+                _ => self.events.schedule(arrives, SimEvent::Arrived { to, frame }),
             }
-            _ => self.events.schedule(at, SimEvent::Arrived { to, frame }),
         }
     }
 

@@ -5,7 +5,6 @@ use super::state::State;
 use crate::clients::ClientTurn;
 use crate::frames::Frame;
 use crate::jobs::{Completion, Job};
-use crate::scene::Profile;
 use crate::service_times::MachineInput;
 use crate::station::Station;
 use crate::time::Nanos;
@@ -71,10 +70,10 @@ impl State {
         net.send_frame_us + frame.bytes as f64 * net.send_byte_ns / 1e3
     }
 
-    /// Combines shares; the reference pays for adding them alone, having checked each as it came.
+    /// Combines shares; who checked each as it came pays for adding them alone.
     fn combine(&self, station: Station, job: &CombineJob) -> (Nanos, Completion) {
         let completion = Completion::Combined(Box::new(job.run()));
-        let cost = if self.profile == Profile::Reference {
+        let cost = if self.behaviour.checks_shares_at_once {
             self.prices.of(&counts::take().adding())
         } else {
             self.counted(station)

@@ -166,7 +166,7 @@ fn load_with(name: &str, line: &str, top: &str) -> Result<NodeConfig, String> {
 }
 
 /// Every setting for comparisons: at its default, and away from it.
-const FOR_COMPARISONS: [(&str, &str, &str); 8] = [
+const FOR_COMPARISONS: [(&str, &str, &str); 9] = [
     ("block_operations_max", "0", "600"),
     ("filter_requests", "true", "false"),
     ("key_cache", "\"on\"", "\"subtract\""),
@@ -175,6 +175,7 @@ const FOR_COMPARISONS: [(&str, &str, &str); 8] = [
     ("truncation", "\"ids\"", "\"heights\""),
     ("signatures", "true", "false"),
     ("flow_control", "\"delay\"", "\"fixed\""),
+    ("fetch_grace", "true", "false"),
 ];
 
 #[test]

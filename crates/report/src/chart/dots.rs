@@ -32,6 +32,8 @@ pub struct Dot {
     pub x: (f64, f64),
     /// On the y axis, and the standard deviation there.
     pub y: (f64, f64),
+    /// It is in doubt: a cross is drawn in its marker's place.
+    pub is_doubtful: bool,
     /// Title for a reader who points at it.
     pub says: String,
 }
@@ -41,6 +43,8 @@ pub struct Dot {
 pub enum Marker {
     /// One of five filled shapes, by number; counted round, hollow from the second round on.
     Shape(usize),
+    /// A point that is in doubt: a cross, whatever its series.
+    Doubtful,
     /// A published point: a large hollow star, which nothing of ours has.
     Paper,
     /// A published bound: the value lies below it.
@@ -51,7 +55,7 @@ pub enum Marker {
 
 impl Marker {
     fn is_published(self) -> bool {
-        !matches!(self, Self::Shape(_))
+        !matches!(self, Self::Shape(_) | Self::Doubtful)
     }
 }
 
@@ -79,7 +83,7 @@ pub(super) fn trail_class(dashes: usize) -> String {
 pub(super) fn spot(out: &mut String, marker: Marker, at: (f64, f64), says: &str) {
     let class = match marker {
         Marker::Shape(number) if number >= SHAPES.len() => "spot open",
-        Marker::Shape(_) => "spot",
+        Marker::Shape(_) | Marker::Doubtful => "spot",
         _ => "paper",
     };
     let size = if marker.is_published() { 1.75 * RADIUS } else { RADIUS };
@@ -98,6 +102,20 @@ const POINTING_DOWN: Shape = &[(0.0, 1.15), (1.05, -0.8), (-1.05, -0.8)];
 /// No corners: a circle.
 const CIRCLE: Shape = &[];
 const SHAPES: [Shape; 5] = [CIRCLE, SQUARE, TRIANGLE, DIAMOND, POINTING_DOWN];
+const CROSS: Shape = &[
+    (-1.1, -0.7),
+    (-0.7, -1.1),
+    (0.0, -0.4),
+    (0.7, -1.1),
+    (1.1, -0.7),
+    (0.4, 0.0),
+    (1.1, 0.7),
+    (0.7, 1.1),
+    (0.0, 0.4),
+    (-0.7, 1.1),
+    (-1.1, 0.7),
+    (-0.4, 0.0),
+];
 const STAR: Shape = &[
     (0.0, -1.1),
     (0.26, -0.36),
@@ -136,6 +154,7 @@ const ARROW_UP: Shape = &[
 fn shape(marker: Marker) -> Shape {
     match marker {
         Marker::Shape(number) => SHAPES[number % SHAPES.len()],
+        Marker::Doubtful => CROSS,
         Marker::Paper => STAR,
         Marker::PaperBelow => ARROW_DOWN,
         Marker::PaperAbove => ARROW_UP,

@@ -1,6 +1,6 @@
 //! Points of a series in a plot, with error bars and the line through them.
 
-use super::dots::{Dot, Dots, RADIUS, class, spot, trail_class};
+use super::dots::{Dot, Dots, Marker, RADIUS, class, spot, trail_class};
 use super::frame::Frame;
 use super::svg::{group, push, px};
 use maud::html;
@@ -17,7 +17,8 @@ pub(super) fn draw(out: &mut String, frame: &Frame<'_>, dots: &Dots) {
         }
         for dot in &dots.points {
             let at = (frame.x(dot.x.0), frame.y(dot.y.0));
-            spot(out, dots.marker, at, &dot.says);
+            let marker = if dot.is_doubtful { Marker::Doubtful } else { dots.marker };
+            spot(out, marker, at, &dot.says);
         }
     });
 }

@@ -43,6 +43,9 @@ pub(super) fn render(scene: &Scene, outcome: &Estimate) -> String {
             thousands(outcome.dropped),
         ));
     }
+    for doubt in &outcome.doubts {
+        text.push_str(&format!("  in doubt      {doubt}\n"));
+    }
     text.push_str(&indented(&latencies(outcome)));
     text.push_str(&indented(&stations(outcome)));
     text.push_str(&format!(

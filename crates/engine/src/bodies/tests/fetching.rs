@@ -247,6 +247,16 @@ fn an_authors_lateness_ends_no_view() {
     assert_eq!(bodies.wanted[&name(1, 2)].ask_at, Time(1_000_000), "it delays no vote");
 }
 
+/// As paper 000's implementation does it: whoever proposes is asked at once for what is missing.
+#[test]
+fn without_a_grace_a_proposals_bodies_are_asked_for_at_once() {
+    let mut bodies = bodies().in_views_of(Duration::from_millis(400)).with_grace(false);
+    bodies.want(Time(5), name(1, 1), ReplicaId(2), Need::Proposed);
+    assert_eq!(bodies.wanted[&name(1, 1)].ask_at, Time(5));
+    bodies.want(Time(5), name(1, 2), ReplicaId(2), Need::Decided(Height(1)));
+    assert_eq!(bodies.wanted[&name(1, 2)].ask_at, Time(5) + GRACE_MIN, "it delays no vote");
+}
+
 /// What members said before a snapshot was taken over is of a time that is over.
 #[test]
 fn announcements_before_a_snapshot_are_forgotten() {

@@ -29,6 +29,8 @@ pub struct Point {
     pub x: Spread,
     /// Value on the y axis.
     pub y: Spread,
+    /// One of its repeats is in doubt ([`Record::doubts`]).
+    pub is_doubtful: bool,
     /// Sort key that gives its place in the line.
     along: f64,
 }
@@ -104,6 +106,7 @@ fn points(figure: &Figure, records: &[&Record]) -> Vec<Point> {
         Some(Point {
             x: drawn(&figure.x)?,
             y: drawn(&figure.y)?,
+            is_doubtful: records.iter().any(|record| !record.doubts().is_empty()),
             along: Spread::of(&numbers(records, &along)).map_or(0.0, |spread| spread.mean),
         })
     };
@@ -130,7 +133,8 @@ fn cumulative(records: &[&Record]) -> Vec<Point> {
         let ms = kept.iter().filter_map(|kept| kept.percentiles_ms.get(percent).copied());
         let share = percent as f64;
         let x = Spread::of(&ms.collect::<Vec<_>>())?;
-        Some(Point { x, y: Spread::of(&vec![share; x.count])?, along: share })
+        let y = Spread::of(&vec![share; x.count])?;
+        Some(Point { x, y, is_doubtful: false, along: share })
     };
     (0..=100).filter_map(point).collect()
 }

@@ -96,10 +96,27 @@ fn headings(shown: &Figure) -> [String; 2] {
 
 /// Points at which nothing was measured, and why.
 pub(super) fn failures(records: &[Record]) -> Markup {
+    reasons(records, "Without a result", "why nothing was measured", |record| {
+        record.failed.as_deref().into_iter().collect()
+    })
+}
+
+/// Points whose numbers are in doubt, and why.
+pub(super) fn doubts(records: &[Record]) -> Markup {
+    reasons(records, "In doubt", "why", Record::doubts)
+}
+
+/// A section of points about which there is something to say, unless there are none.
+fn reasons(
+    records: &[Record],
+    title: &str,
+    heading: &str,
+    of: impl Fn(&Record) -> Vec<&str>,
+) -> Markup {
     let mut reasons: BTreeMap<(String, &str), usize> = BTreeMap::new();
     let vary = varying(records);
     for record in records {
-        if let Some(reason) = &record.failed {
+        for reason in of(record) {
             *reasons.entry((described(record, &vary), reason)).or_default() += 1;
         }
     }
@@ -107,10 +124,10 @@ pub(super) fn failures(records: &[Record]) -> Markup {
         ("event", vec![cell(point), cell(reason), cell(&times.to_string())])
     };
     let rows: Vec<_> = reasons.iter().map(row).collect();
-    let columns = ["point", "why nothing was measured", "runs"].map(str::to_owned);
+    let columns = ["point", heading, "runs"].map(str::to_owned);
     html! {
         @if !rows.is_empty() {
-            section { h2 { "Without a result" } (table("settings", &columns, &rows)) }
+            section { h2 { (title) } (table("settings", &columns, &rows)) }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::ServiceKind;
-use crate::experiment::{Kept, Setup, metrics};
+use crate::experiment::{Kept, Record, Setup, metrics};
 use crate::load::{Latencies, SendTo, Shape};
 use quorate_engine::ProtocolKind;
 use quorate_model::{
@@ -26,6 +26,10 @@ const MESSAGE_S: f64 = 3.0e-6;
 const HEIGHTS_PER_S: f64 = 18.0;
 /// Factor by which a build without optimisation is taken to be slower; not measured either.
 const UNOPTIMISED: f64 = 5.0;
+
+/// Windows that may follow a point's first one while its figures are in doubt, each twice as long
+/// as the one before.
+const WINDOWS_MORE: u32 = 2;
 
 /// Runs scenes in virtual time.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +119,8 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         take_up: Duration::from_micros(setup.take_up_us),
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),
+        windows_more: WINDOWS_MORE,
+        loss: setup.packet_loss_ppm as f64 / 1e6,
         leader_crashes: setup.leader_crashes.then_some(crash),
         crashed: setup.victims().map(|victim| (victim, crash)).collect(),
         ..Scene::new(topology, setup.rate as f64, prices(setup)?)
@@ -174,7 +180,9 @@ fn measured(outcome: &Estimate, setup: &Setup) -> Measured {
     add("busiest_share", 100.0 * outcome.cores_busiest);
     add("uplink_share", 100.0 * outcome.uplink_busiest);
     add("bytes_per_validator_s", outcome.bytes_sent_per_second / 1e6);
-    let latencies = answered(outcome, setup);
+    let latencies = answered(outcome);
+    let window_s = outcome.window_s.1 - outcome.window_s.0;
+    add("window_s", window_s);
     // The reference implementation answers nobody.
     if !outcome.answered.is_empty() {
         add("goodput_tps", latencies.goodput_tps());
@@ -192,7 +200,7 @@ fn measured(outcome: &Estimate, setup: &Setup) -> Measured {
         add("fast_share", 100.0 * outcome.fast_decisions as f64 / slots as f64);
     }
     if outcome.heights > 0 {
-        let heights_per_s = outcome.heights as f64 / setup.duration_s as f64;
+        let heights_per_s = outcome.heights as f64 / window_s;
         add("messages_per_height", outcome.messages_per_second / heights_per_s);
         add("bytes_per_height", outcome.bytes_sent_per_second * all / heights_per_s);
         add("heights_per_s", heights_per_s);
@@ -218,9 +226,10 @@ fn measured(outcome: &Estimate, setup: &Setup) -> Measured {
 
 /// Latencies of answered operations, counted as of real committees. There is no wait for late
 /// answers.
-fn answered(outcome: &Estimate, setup: &Setup) -> Latencies {
-    let counted_s = setup.warmup_s..setup.warmup_s + setup.duration_s;
-    let mut latencies = Latencies::new(counted_s.start * 1_000_000..counted_s.end * 1_000_000);
+fn answered(outcome: &Estimate) -> Latencies {
+    let (begins, ends) = outcome.window_s;
+    let us = |seconds: f64| (seconds * 1e6).round() as u64;
+    let mut latencies = Latencies::new(us(begins)..us(ends));
     for LatencySample { due_us, latency_us, count } in &outcome.answered {
         latencies.add(*due_us, *latency_us, *count);
     }
@@ -236,6 +245,7 @@ fn details(outcome: &Estimate) -> Value {
         "refused": outcome.refused,
         "dropped": outcome.dropped,
         "heights": outcome.heights,
+        Record::DOUBTS: outcome.doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "utilisation": outcome.utilisation,
     })
 }

@@ -154,3 +154,21 @@ fn a_page_shows_all_panels_and_a_file_holds_them() {
     roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(svg.matches("class=\"panel\"").count(), 2);
 }
+
+/// What its runner doubts is drawn as a cross, said in the note, and listed with its reasons.
+#[test]
+fn a_point_in_doubt_is_a_cross_and_its_reasons_are_in_a_table() {
+    let mut records = measured(4, 100, [100.0; 3]);
+    records.extend(measured(4, 200, [200.0; 3]));
+    records[4].details = json!({ "doubts": ["2 views timed out, and nobody crashed"] });
+    assert_eq!(records[4].doubts(), ["2 views timed out, and nobody crashed"]);
+    assert!(records[0].doubts().is_empty());
+    let plot = &figure::plots(&by_rate(), &records)[0];
+    let crosses: Vec<bool> = plot.dots[0].points.iter().map(|dot| dot.is_doubtful).collect();
+    assert_eq!(crosses, [false, true], "one repeat of three is enough");
+    assert!(plot.note.starts_with("Note. Crosses are in doubt"), "{}", plot.note);
+    let experiment = Experiment::parse("t1.toml", FILE).unwrap();
+    let html = page::html(&experiment, &records, &page::Origin::default());
+    assert!(html.contains("2 views timed out, and nobody crashed"));
+    assert!(!page::html(&experiment, &records[..3], &page::Origin::default()).contains("In doubt"));
+}

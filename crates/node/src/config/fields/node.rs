@@ -430,6 +430,11 @@ const REPLICA: &[Field] = &[
          decisions take) or \"fixed\" (half of author_bytes_max, and bodies leave only \
          when they are full or have waited batch_delay_ms).",
     )),
+    for_comparisons(flag(
+        "fetch_grace",
+        "true: a body that a proposal names and that is not here is asked for once its author is later than \
+         usual. false: at once.",
+    )),
 ];
 
 const EMULATION: &[Field] = &[
