@@ -32,11 +32,11 @@ impl Place {
         payment
     }
 
-    /// Waits until nothing of a service holds its wallet's book.
-    pub(super) async fn release(&self, service: Arc<PaymentService>) {
-        let held = Arc::downgrade(&service);
-        drop(service);
-        while held.strong_count() > 0 {
+    /// Waits until nobody else has a service, and lets go of its wallet's book here: whoever has it
+    /// last closes the book a moment after it is counted no more.
+    pub(super) async fn release(&self, mut service: Arc<PaymentService>) {
+        while let Err(shared) = Arc::try_unwrap(service) {
+            service = shared;
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
