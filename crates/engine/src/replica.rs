@@ -204,9 +204,7 @@ impl Replica {
             protocol,
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
-            bodies: Bodies::new(config.id, members, settings.author_bytes_max)
-                .in_views_of(settings.timeout())
-                .with_grace(settings.comparison.fetch_grace),
+            bodies: bodies(&config),
             chain_piggyback: ChainPiggyback::new(settings.comparison.truncation, members),
             certifier: Certifier::new(&config),
             changes: Changes::default(),
@@ -684,6 +682,14 @@ fn protocol(config: &ReplicaConfig) -> Protocol {
         liveness: settings.liveness(),
     };
     Protocol::new(protocol_config)
+}
+
+fn bodies(config: &ReplicaConfig) -> Bodies {
+    let settings = &config.settings;
+    let members = config.verifier.committee().size();
+    Bodies::new(config.id, members, settings.author_bytes_max)
+        .in_views_of(settings.timeout())
+        .with_grace(settings.comparison.fetch_grace)
 }
 
 fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {

@@ -41,9 +41,9 @@ pub enum Doubt {
     },
     /// In the window's second half fewer operations were committed than came in.
     BacklogGrows {
-        /// Operations that came in.
+        /// Those that came in.
         offered: f64,
-        /// Operations committed.
+        /// Those that were committed, whenever they came in.
         committed: f64,
     },
     /// Throughput times latency is not what was under way (Little's law).

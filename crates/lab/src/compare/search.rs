@@ -1,6 +1,6 @@
 //! The highest rate that a committee keeps up with.
 
-use crate::experiment::{Measured, Record, RunError};
+use crate::experiment::{Measured, RunError, metrics};
 
 /// A knee is known to within this share of itself.
 pub const PRECISION: f64 = 0.08;
@@ -90,7 +90,7 @@ fn committed(measured: &Measured) -> f64 {
 /// Tells whether a committee kept up with a rate, without doubt.
 pub(super) fn kept_up(measured: &Measured, rate: u64, idle_ms: f64) -> bool {
     let quick = latency(measured, "p50").is_some_and(|ms| ms <= LATENCY_FACTOR * idle_ms);
-    let stands = measured.details[Record::DOUBTS].as_array().is_none_or(Vec::is_empty);
+    let stands = measured.details[metrics::DOUBTS].as_array().is_none_or(Vec::is_empty);
     committed(measured) >= KEPT_UP * rate as f64 && quick && stands
 }
 

@@ -11,6 +11,9 @@ pub struct Metric {
     pub unit: &'static str,
 }
 
+/// Name of the detail that holds [`super::Record::doubts`].
+pub(crate) const DOUBTS: &str = "doubts";
+
 const fn metric(name: &'static str, label: &'static str, unit: &'static str) -> Metric {
     Metric { name, label, unit }
 }

@@ -1,6 +1,6 @@
 //! Results as JSON lines: one line for each finished point, whole or absent.
 
-use super::{RunnerKind, Setup, Shard, Signatures};
+use super::{RunnerKind, Setup, Shard, Signatures, metrics};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -51,15 +51,12 @@ impl Record {
         measured.or_else(|| self.setup.to_json().get(name).and_then(Value::as_f64))
     }
 
-    /// Name of the details that hold [`Record::doubts`].
-    pub(crate) const DOUBTS: &'static str = "doubts";
-
     /// Reasons to doubt that its numbers are those of a committee under this load: that the window
     /// was not stationary, too short, or had view changes. None of a result that stands, and of
     /// runners that do not judge.
     #[must_use]
     pub fn doubts(&self) -> Vec<&str> {
-        let doubts = self.details[Self::DOUBTS].as_array();
+        let doubts = self.details[metrics::DOUBTS].as_array();
         doubts.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::ServiceKind;
-use crate::experiment::{Kept, Record, Setup, metrics};
+use crate::experiment::{Kept, Setup, metrics};
 use crate::load::{Latencies, SendTo, Shape};
 use quorate_engine::ProtocolKind;
 use quorate_model::{
@@ -245,7 +245,7 @@ fn details(outcome: &Estimate) -> Value {
         "refused": outcome.refused,
         "dropped": outcome.dropped,
         "heights": outcome.heights,
-        Record::DOUBTS: outcome.doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        metrics::DOUBTS: outcome.doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "utilisation": outcome.utilisation,
     })
 }
