@@ -40,6 +40,7 @@
 
 mod acknowledgements;
 mod clients;
+mod doubt;
 mod execution;
 mod frames;
 mod gauges;
@@ -64,6 +65,7 @@ mod validity;
 mod view_change;
 mod workload;
 
+pub use doubt::Doubt;
 pub use outcome::{
     Estimate, LatencySample, PerSecond, Percentiles, Progress, Signatures, Utilisation, ViewChange,
 };
@@ -75,7 +77,6 @@ pub use profile::Profile;
 pub use scene::{HostProfile, Partition, Scene, SceneError};
 pub use service_times::{MachineInput, ServiceTimes};
 pub use station::Station;
-pub use validity::Doubt;
 pub use workload::{Arrivals, Load, Receivers, Work};
 
 use simulation::Simulation;

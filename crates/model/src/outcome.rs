@@ -1,7 +1,7 @@
 //! Results of a run.
 
+use crate::doubt::Doubt;
 use crate::station::Station;
-use crate::validity::Doubt;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;

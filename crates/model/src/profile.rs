@@ -3,11 +3,9 @@
 //! A profile says every setting and every behaviour by name, if only that it is the experiment's:
 //! what is new in this program is not built here before each profile has a line for it.
 
-use crate::scene::Scene;
 use quorate_consensus::ProposalKey;
 use quorate_crypto::Policy;
 use quorate_engine::{Availability, Comparison, FlowControl, Settings, Truncation};
-use quorate_storage::Durability;
 use serde::{Deserialize, Serialize};
 
 /// Implementation whose replica is modelled.
@@ -17,7 +15,8 @@ pub enum Profile {
     /// This program's own replica.
     Quorate,
     /// The reference implementation of paper 000 and of the published AWS runs (2-chain, version
-    /// 0.3.0), not fitted to them: [`Scene::as_reference`] has what it does, and what is left out.
+    /// 0.3.0), not fitted to them: [`crate::Scene::as_reference`] has what it does, and what is
+    /// left out.
     Reference,
 }
 
@@ -84,7 +83,7 @@ impl Profile {
     }
 
     /// Settings of the profile's replicas, where these were asked for.
-    fn settings(self, asked: Settings) -> Settings {
+    pub(crate) fn settings(self, asked: Settings) -> Settings {
         match self {
             Self::Quorate => asked,
             Self::Reference => reference(&asked),
@@ -130,31 +129,5 @@ fn reference(asked: &Settings) -> Settings {
             flow_control: FlowControl::Fixed,
             fetch_grace: false,
         },
-    }
-}
-
-impl Scene {
-    /// Same scene with the reference implementation in the place of this program.
-    ///
-    /// A body may be named by its author once it and 2f others have acknowledged it, and by others
-    /// as soon as they have it; votes wait for the bodies that are named, which are asked for at
-    /// once where they are missing, are checked singly as they arrive and certify at exactly the
-    /// quorum; proposals are signed with the voting key; batches leave at 500 KB or after 100 ms,
-    /// with no flow control, and wait for a peer without bound; leaders take turns, and every view
-    /// times out after 5 s. There is no TLS, no sync and no execution, and sockets keep Nagle's
-    /// algorithm. Clients send unsigned operations and get no answer. Hashing is SHA-512 and the
-    /// store RocksDB, which are priced.
-    ///
-    /// Left out: reads of bodies from its store before each vote, leaders that name a body again
-    /// which arrived after it was ordered and wait for 2f acknowledgements of a block before they
-    /// take up another body; acknowledgements of bodies come by distance alone.
-    ///
-    /// Whatever the scene's settings say of these is overruled.
-    #[must_use]
-    pub fn as_reference(mut self) -> Self {
-        self.profile = Profile::Reference;
-        self.settings = self.profile.settings(self.settings);
-        self.durability = Durability::Os;
-        self
     }
 }

@@ -227,6 +227,30 @@ impl Scene {
         }
     }
 
+    /// Same scene with the reference implementation in the place of this program.
+    ///
+    /// A body may be named by its author once it and 2f others have acknowledged it, and by others
+    /// as soon as they have it; votes wait for the bodies that are named, which are asked for at
+    /// once where they are missing, are checked singly as they arrive and certify at exactly the
+    /// quorum; proposals are signed with the voting key; batches leave at 500 KB or after 100 ms,
+    /// with no flow control, and wait for a peer without bound; leaders take turns, and every view
+    /// times out after 5 s. There is no TLS, no sync and no execution, and sockets keep Nagle's
+    /// algorithm. Clients send unsigned operations and get no answer. Hashing is SHA-512 and the
+    /// store RocksDB, which are priced.
+    ///
+    /// Left out: reads of bodies from its store before each vote, leaders that name a body again
+    /// which arrived after it was ordered and wait for 2f acknowledgements of a block before they
+    /// take up another body; acknowledgements of bodies come by distance alone.
+    ///
+    /// Whatever the scene's settings say of these is overruled.
+    #[must_use]
+    pub fn as_reference(mut self) -> Self {
+        self.profile = Profile::Reference;
+        self.settings = self.profile.settings(self.settings);
+        self.durability = Durability::Os;
+        self
+    }
+
     /// Moments at which members crash.
     pub(crate) fn crashes(&self) -> impl Iterator<Item = Duration> + '_ {
         self.leader_crashes.into_iter().chain(self.crashed.iter().map(|(_, at)| *at))

@@ -14,6 +14,7 @@ mod transport;
 mod work;
 
 use crate::clients::arrival_interval;
+use crate::doubt::Doubt;
 use crate::gauges::Gauges;
 use crate::jobs::Job;
 use crate::outcome::{Estimate, Progress, Signatures};
@@ -22,7 +23,7 @@ use crate::scene::{Scene, SceneError};
 use crate::service_times::ServiceTimes;
 use crate::station::Station;
 use crate::time::{Nanos, nanos};
-use crate::validity::{Doubt, doubts};
+use crate::validity::doubts;
 use event::{SimEvent, TraceHash};
 #[cfg(feature = "stand-ins")]
 use quorate_crypto::stand_in::StandIns;
