@@ -35,7 +35,7 @@
 //!
 //! # Not modelled
 //!
-//! Single losses of TCP and the way back after them, connections being made, the operating system's
+//! What `links` and `profile` say is left out, connections being made, the operating system's
 //! scheduler, memory, snapshots' contents, retention. A crashed validator does not come back.
 
 mod acknowledgements;

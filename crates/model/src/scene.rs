@@ -54,8 +54,8 @@ pub struct Scene {
     /// Urgent frames that reach a validator within so long of each other are taken up together:
     /// less exact, and quicker with hundreds of validators. Zero takes up each when it comes.
     pub take_up: Duration,
-    /// Packets lost, as a share of all, 0 to 1: a frame with one comes one round trip late, and the
-    /// windows of connections are as CUBIC keeps them under such loss.
+    /// Packets lost, as a share of all, 0 to 1: a frame with one comes a round trip or a timeout
+    /// late, and connections' windows shrink and grow as CUBIC has it.
     pub loss: f64,
     /// Partitions of the members.
     pub partitions: Vec<Partition>,

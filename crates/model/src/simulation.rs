@@ -113,6 +113,7 @@ impl Simulation {
             estimate.doubts = doubts(scene, &estimate);
             let grows = estimate.doubts.iter().any(Doubt::is_growth);
             if left == 0 || estimate.doubts.is_empty() || grew && grows {
+                estimate.answered = std::mem::take(&mut self.state.latencies.answered);
                 return Ok((estimate, self.state.service_times.take().unwrap_or_default()));
             }
             self.move_window();
@@ -243,7 +244,7 @@ impl Simulation {
             first_validator: latencies.first.percentiles(),
             slowest_validator: latencies.slowest.percentiles(),
             acknowledged: latencies.acknowledged.percentiles(),
-            answered: latencies.answered.clone(),
+            answered: Vec::new(),
             window_s: (self.window.start as f64 / 1e9, self.window.end as f64 / 1e9),
             doubts: Vec::new(),
             seconds: latencies.seconds(),
