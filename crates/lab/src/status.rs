@@ -108,6 +108,15 @@ pub struct MemberLook {
     pub round_trip_ms: Option<f64>,
 }
 
+impl ValidatorStatus {
+    /// Returns `true` once it has read its log. Until then, after each start and at the border of
+    /// two epochs, its counters are zero and its root is empty.
+    #[must_use]
+    pub(crate) fn has_recovered(&self) -> bool {
+        !self.root.is_empty()
+    }
+}
+
 impl MemberLook {
     /// Part of the last certificates that carries its vote; `None` while there is none.
     #[must_use]
@@ -187,6 +196,11 @@ pub fn ask(door: impl Into<Door>, timeout: Duration) -> io::Result<ValidatorStat
     Ok(status)
 }
 
+/// The same, without those that have not read their log: their counters say nothing yet.
+pub(crate) fn recovered(looks: Vec<Option<ValidatorStatus>>) -> Vec<Option<ValidatorStatus>> {
+    looks.into_iter().map(|look| look.filter(ValidatorStatus::has_recovered)).collect()
+}
+
 /// The sum of a metric over all its labels, in the text that Prometheus reads.
 fn sum_of(metric: &str, text: &str) -> u64 {
     let value = |line: &str| line.strip_prefix(metric)?.rsplit(' ').next()?.parse::<u64>().ok();
@@ -212,7 +226,7 @@ pub fn ask_all<D: Clone + Into<Door>>(
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES_SENT, sum_of};
+    use super::{BYTES_SENT, ValidatorStatus, recovered, sum_of};
 
     #[test]
     fn a_metric_is_summed_over_its_labels() {
@@ -221,5 +235,13 @@ mod tests {
                     quorate_bytes_received_total{lane=\"votes\"} 7\n\
                     quorate_bytes_sent_total{lane=\"bulk\"} 22\n# EOF\n";
         assert_eq!(sum_of(BYTES_SENT, text), 42);
+    }
+
+    #[test]
+    fn counters_of_a_log_that_is_not_read_yet_are_no_counters() {
+        let root = "aa".to_owned();
+        let runs = Some(ValidatorStatus { operations: 7, root, ..ValidatorStatus::default() });
+        let starts = Some(ValidatorStatus::default());
+        assert_eq!(recovered(vec![runs.clone(), starts, None]), [runs, None, None]);
     }
 }

@@ -16,7 +16,7 @@ use crate::load::LoadConfig;
 use crate::load::measure::{Recorder, Schedule};
 use crate::machine::{filesystem, own_cpu_seconds};
 use crate::stations::{self, Threads, Used, of_validator};
-use crate::status::ValidatorStatus;
+use crate::status::{ValidatorStatus, recovered};
 use crate::written::Written;
 use parking_lot::Mutex;
 use quorate_report::Report;
@@ -166,6 +166,7 @@ impl<'a> Run<'a> {
             (recorder.answered(), recorder.lately())
         };
         let cpu = own_cpu_seconds().unwrap_or(0.0);
+        let looks = recovered(looks);
         self.samples.push(Sample { second, looks, answered, lately, client_cpu_seconds: cpu });
         Ok(())
     }
@@ -293,11 +294,7 @@ impl<'a> Run<'a> {
 
     fn let_events_happen(&mut self) -> Result<(), BenchError> {
         let opened = self.given.schedule.start + self.given.schedule.warmup;
-        while let Some(event) = self.events.last().copied() {
-            if Instant::now() < opened + Duration::from_secs_f64(event.at.second) {
-                break;
-            }
-            self.events.pop();
+        while let Some(event) = self.take_due(opened) {
             let at_s = opened.elapsed().as_secs_f64();
             let change = match event.action {
                 Action::Change(index) => Some(self.change(index)?),
@@ -315,6 +312,19 @@ impl<'a> Run<'a> {
             self.happened.push(happening);
         }
         Ok(())
+    }
+
+    /// The next event whose time has come. A change waits for the epoch that the one before it
+    /// began, and holds up no other event.
+    fn take_due(&mut self, opened: Instant) -> Option<Event> {
+        let now = Instant::now();
+        let is_crossing = self.borders.iter().any(|(_, border)| !border.is_finished());
+        let may_happen = |event: &Event| {
+            let is_due = now >= opened + Duration::from_secs_f64(event.at.second);
+            is_due && !(is_crossing && matches!(event.action, Action::Change(_)))
+        };
+        let next = self.events.iter().rposition(may_happen)?;
+        Some(self.events.remove(next))
     }
 
     fn happen(&mut self, event: Event, validator: u16) -> Result<(), BenchError> {
@@ -365,8 +375,16 @@ impl<'a> Run<'a> {
         Ok(what.to_string())
     }
 
-    /// Waits until all are in the epochs that changes began.
+    /// Waits until all are in the epochs that changes began, and brings those that waited for them.
     fn await_borders(&mut self) -> Result<(), BenchError> {
+        while !self.borders.is_empty() {
+            self.join_borders()?;
+            self.let_events_happen()?;
+        }
+        Ok(())
+    }
+
+    fn join_borders(&mut self) -> Result<(), BenchError> {
         for (index, border) in self.borders.drain(..) {
             let failed = |reason| {
                 let what = self.given.config.changes[index].what.to_string();

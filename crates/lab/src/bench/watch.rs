@@ -102,7 +102,8 @@ fn ask(connection: &mut Option<Connection>, door: &Door) -> Option<(Instant, u64
     if status.is_none() {
         *connection = None;
     }
-    Some((asked + asked.elapsed() / 2, status?.operations))
+    let status = status.filter(ValidatorStatus::has_recovered)?;
+    Some((asked + asked.elapsed() / 2, status.operations))
 }
 
 impl Tracks {

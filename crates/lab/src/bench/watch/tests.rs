@@ -55,7 +55,7 @@ fn a_validator_that_answers_is_followed() {
                     }
                 }
                 operations += 10;
-                let body = format!("{{\"operations\": {operations}}}");
+                let body = format!(r#"{{"operations": {operations}, "root": "aa"}}"#);
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
                 let answer = format!("{head}{body}");
                 let is_written = stream.get_mut().write_all(answer.as_bytes()).is_ok();
