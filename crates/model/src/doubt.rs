@@ -40,6 +40,13 @@ pub enum Doubt {
         /// Those that were committed, whenever they came in.
         committed: f64,
     },
+    /// The run was given up: more was under way than its scene allows.
+    GivenUp {
+        /// Operations under way then.
+        under_way: u64,
+        /// Seconds since the beginning.
+        at_s: f64,
+    },
     /// Throughput times latency is not what was under way (Little's law).
     LittlesLaw {
         /// Operations under way, the mean over the window.
@@ -77,6 +84,9 @@ impl fmt::Display for Doubt {
                 "the backlog grows: {committed:.0} of {offered:.0} operations were committed in the \
                  window's second half"
             ),
+            Self::GivenUp { under_way, at_s } => {
+                write!(f, "given up after {at_s:.1} s, with {under_way} operations under way")
+            }
             Self::LittlesLaw { under_way, accounted } => write!(
                 f,
                 "{under_way:.0} operations were under way, and throughput times latency is \

@@ -22,6 +22,8 @@ pub(crate) struct Gauges {
     cores: Vec<Nanos>,
     /// Time that links were sending, by host.
     uplinks: Vec<Nanos>,
+    /// Time that disks were occupied, by host.
+    disks: Vec<Nanos>,
     sent_bytes: u64,
     sent_frames: u64,
     pub(crate) fast: u64,
@@ -50,6 +52,7 @@ impl Gauges {
             stations: Station::ALL.map(|station| (station, used(station))).into(),
             cores: hosts.used(now).collect(),
             uplinks: links.uplinks(now).collect(),
+            disks: hosts.disks().collect(),
             sent_bytes: validators.iter().map(|one| one.sent_bytes).sum(),
             sent_frames: validators.iter().map(|one| one.sent_frames).sum(),
             fast: most(&|status| status.fast_decisions),
@@ -92,6 +95,11 @@ impl Gauges {
     /// Time that the busiest uplink was sending since `before`.
     pub(crate) fn busiest_uplink(&self, before: &Self) -> Nanos {
         busiest(&self.uplinks, &before.uplinks)
+    }
+
+    /// Time that the busiest disk was occupied since `before`.
+    pub(crate) fn busiest_disk(&self, before: &Self) -> Nanos {
+        busiest(&self.disks, &before.disks)
     }
 
     /// Bytes that all validators sent since `before`.

@@ -19,6 +19,8 @@ struct Host {
     check_at: Option<Nanos>,
     /// Time from which on the disk is free.
     disk_free: Nanos,
+    /// Time that the disk was occupied.
+    disk_used: Nanos,
 }
 
 /// All hosts of a scene. Members are given to them in turn.
@@ -36,6 +38,7 @@ impl Hosts {
             processor: Processor::new(cores),
             check_at: None,
             disk_free: Nanos::default(),
+            disk_used: Nanos::default(),
         };
         Self { hosts: (0..hosts).map(|_| host()).collect(), jobs: Vec::new(), free: Vec::new() }
     }
@@ -95,9 +98,15 @@ impl Hosts {
     /// before, and which takes `alone` at least; returns when it is done.
     pub(crate) fn sync(&mut self, member: usize, now: Nanos, alone: Nanos, shared: Nanos) -> Nanos {
         let host = self.of(member);
-        let disk_free = &mut self.hosts[host].disk_free;
+        let Host { disk_free, disk_used, .. } = &mut self.hosts[host];
         *disk_free = (*disk_free).max(now) + shared;
+        *disk_used += shared;
         (*disk_free).max(now + alone)
+    }
+
+    /// Time that each host's disk was occupied by what it has been given until now.
+    pub(crate) fn disks(&self) -> impl Iterator<Item = Nanos> + '_ {
+        self.hosts.iter().map(|host| host.disk_used)
     }
 
     /// Cores of each host.

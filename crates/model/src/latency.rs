@@ -125,9 +125,14 @@ impl LatencyLedger {
         }
     }
 
+    /// Operations offered, not refused and committed nowhere.
+    pub(crate) fn under_way(&self) -> u64 {
+        self.offered.saturating_sub(self.refused + self.committed)
+    }
+
     /// Adds up what was under way until now, before it changes.
     fn pass(&mut self, now: Nanos) {
-        let under_way = self.offered.saturating_sub(self.refused + self.committed) as f64;
+        let under_way = self.under_way() as f64;
         let mut since = std::mem::replace(&mut self.since, now).max(self.window.start);
         while since < now.min(self.window.end) {
             let index = second(&self.window, since);

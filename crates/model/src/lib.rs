@@ -39,6 +39,7 @@
 //! scheduler, memory, snapshots' contents, retention. A crashed validator does not come back.
 
 mod acknowledgements;
+mod bottleneck;
 mod clients;
 mod doubt;
 mod execution;
@@ -65,6 +66,7 @@ mod validity;
 mod view_change;
 mod workload;
 
+pub use bottleneck::{Bottleneck, Resource};
 pub use doubt::Doubt;
 pub use outcome::{
     Estimate, LatencySample, PerSecond, Percentiles, Progress, Signatures, Utilisation, ViewChange,

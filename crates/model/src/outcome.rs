@@ -1,5 +1,6 @@
 //! Results of a run.
 
+use crate::bottleneck::Bottleneck;
 use crate::doubt::Doubt;
 use crate::station::Station;
 use serde::{Deserialize, Serialize};
@@ -171,6 +172,8 @@ pub struct Estimate {
     pub cores_busiest: f64,
     /// Share of the time that the busiest host's uplink was sending.
     pub uplink_busiest: f64,
+    /// Resource nearest to its limit.
+    pub bottleneck: Bottleneck,
     /// Bytes sent by a validator to other places, a second, on average.
     pub bytes_sent_per_second: f64,
     /// Bulk frames dropped because too much was under way to one peer.

@@ -47,6 +47,12 @@ pub struct Scene {
     ///
     /// [`Estimate::doubts`]: crate::Estimate::doubts
     pub windows_more: u32,
+    /// Operations under way, in time at the offered rate, beyond which the run is given up: it ends
+    /// there, with figures of the time since the load began and [`Doubt::GivenUp`]. `None` for
+    /// never; a closed loop has no rate, and is not.
+    ///
+    /// [`Doubt::GivenUp`]: crate::Doubt::GivenUp
+    pub give_up: Option<Duration>,
     /// Members that crash for good, and the time since the beginning at which they do.
     pub crashed: Vec<(ReplicaId, Duration)>,
     /// Time at which the leader of the first view crashes, if it does.
@@ -218,6 +224,7 @@ impl Scene {
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(20),
             windows_more: 0,
+            give_up: None,
             crashed: Vec::new(),
             leader_crashes: None,
             take_up: Duration::ZERO,

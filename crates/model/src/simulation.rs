@@ -13,6 +13,7 @@ mod state;
 mod transport;
 mod work;
 
+use crate::bottleneck::{Bottleneck, Resource};
 use crate::clients::arrival_interval;
 use crate::doubt::Doubt;
 use crate::gauges::Gauges;
@@ -24,6 +25,7 @@ use crate::service_times::ServiceTimes;
 use crate::station::Station;
 use crate::time::{Nanos, nanos};
 use crate::validity::doubts;
+use crate::workload::Arrivals;
 use event::{SimEvent, TraceHash};
 #[cfg(feature = "stand-ins")]
 use quorate_crypto::stand_in::StandIns;
@@ -38,6 +40,13 @@ const LOAD_FROM: Nanos = 200_000_000;
 /// Events between two reports of progress.
 const PROGRESS_EVENTS: u64 = 1 << 14;
 
+/// Most operations that may be under way before a run is given up.
+fn under_way_max(scene: &Scene) -> u64 {
+    let is_closed = matches!(scene.load.arrivals, Arrivals::Closed(_));
+    let limit = scene.give_up.filter(|_| !is_closed);
+    limit.map_or(u64::MAX, |limit| (scene.load.rate * limit.as_secs_f64()) as u64)
+}
+
 /// A run of a scene.
 pub(crate) struct Simulation {
     state: State,
@@ -45,6 +54,8 @@ pub(crate) struct Simulation {
     interval: Nanos,
     /// The measurement window.
     window: Range<Nanos>,
+    /// Most operations under way: with more, the run is given up.
+    under_way_max: u64,
     /// Gauges at the beginning of the window.
     before: Gauges,
     /// Events processed.
@@ -66,6 +77,7 @@ impl Simulation {
             state: State::new(scene, &window),
             interval: arrival_interval(scene.load.bundle_delay),
             window,
+            under_way_max: under_way_max(scene),
             before: Gauges::default(),
             events: 0,
             trace: TraceHash::default(),
@@ -108,7 +120,9 @@ impl Simulation {
         let mut left = if scene.is_of_a_crash() { 0 } else { scene.windows_more };
         let mut grew = false;
         loop {
-            self.run_window(progress)?;
+            if let Some(doubt) = self.run_window(progress)? {
+                return Ok((self.given_up(began.elapsed(), doubt), ServiceTimes::default()));
+            }
             let mut estimate = self.estimate(began.elapsed());
             estimate.doubts = doubts(scene, &estimate);
             let grows = estimate.doubts.iter().any(Doubt::is_growth);
@@ -121,8 +135,11 @@ impl Simulation {
         }
     }
 
-    /// Runs to the end of the window.
-    fn run_window(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), SceneError> {
+    /// Runs to the end of the window; the doubt, where the run is given up before.
+    fn run_window(
+        &mut self,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Option<Doubt>, SceneError> {
         while self.state.events.next_at().is_some_and(|at| at <= self.window.end) {
             let Some((at, event)) = self.state.events.pop() else { break };
             self.state.now = at;
@@ -136,9 +153,24 @@ impl Simulation {
                     committed: self.state.latencies.committed,
                 });
             }
+            let under_way = self.state.latencies.under_way();
+            if under_way > self.under_way_max {
+                return Ok(Some(Doubt::GivenUp { under_way, at_s: at as f64 / 1e9 }));
+            }
         }
         self.state.now = self.window.end;
-        Ok(())
+        Ok(None)
+    }
+
+    /// Estimate of a run that is given up now: of everything since the load began.
+    fn given_up(&mut self, wall: Duration, doubt: Doubt) -> Estimate {
+        self.window = LOAD_FROM..self.state.now;
+        self.before = Gauges::default();
+        let mut estimate = self.estimate(wall);
+        let seconds = (self.window.end - self.window.start) as f64 / 1e9;
+        estimate.committed_tps = self.state.latencies.committed as f64 / seconds;
+        estimate.doubts.push(doubt);
+        estimate
     }
 
     /// Another window follows, twice as long.
@@ -238,6 +270,15 @@ impl Simulation {
         let cores = f64::from(state.hosts.cores());
         let members = state.nodes.validators.len() as f64;
         let latencies = &mut state.latencies;
+        let utilisation = gauges.utilisation(&before, span);
+        let share = |used: u64| used as f64 / span as f64;
+        let cores_busiest = share(gauges.busiest_cores(&before)) / cores;
+        let uplink_busiest = share(gauges.busiest_uplink(&before));
+        let hosts = [
+            (Resource::Processor, cores_busiest),
+            (Resource::Uplink, uplink_busiest),
+            (Resource::Disk, share(gauges.busiest_disk(&before))),
+        ];
         Estimate {
             committed_tps: latencies.counted as f64 / seconds,
             one_validator: latencies.own.percentiles(),
@@ -258,9 +299,10 @@ impl Simulation {
             slow_decisions: gauges.slow - before.slow,
             messages_per_second: gauges.sent_frames(&before) as f64 / seconds,
             certificate_bytes: gauges.certificate_bytes,
-            utilisation: gauges.utilisation(&before, span),
-            cores_busiest: gauges.busiest_cores(&before) as f64 / span as f64 / cores,
-            uplink_busiest: gauges.busiest_uplink(&before) as f64 / span as f64,
+            bottleneck: Bottleneck::of(&utilisation, hosts),
+            utilisation,
+            cores_busiest,
+            uplink_busiest,
             bytes_sent_per_second: gauges.sent_bytes(&before) as f64 / seconds / members,
             dropped: state.in_flight.dropped,
             wall_s: wall.as_secs_f64(),

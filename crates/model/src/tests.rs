@@ -377,6 +377,24 @@ fn what_is_offered_beyond_capacity_is_in_doubt_and_windows_end() {
     assert_eq!(outcome.seconds.len(), 4);
 }
 
+/// What cannot be kept up with is known to be so long before the window.
+#[test]
+fn a_run_is_given_up_once_too_much_is_under_way() {
+    let mut scene = scene(4, 6_000.0);
+    scene.host.uplink_mbps = Some(20.0);
+    scene.warmup = Duration::from_secs(20);
+    scene.give_up = Some(Duration::from_secs(2));
+    let outcome = outcome(&scene);
+    let &[Doubt::GivenUp { under_way, at_s }] = &outcome.doubts[..] else {
+        panic!("{:?}", outcome.doubts);
+    };
+    assert!(under_way > 12_000 && at_s < 10.0, "{under_way} after {at_s} s");
+    assert_eq!(outcome.window_s, (0.2, at_s));
+    assert!((500.0..5_000.0).contains(&outcome.committed_tps), "{}", outcome.committed_tps);
+    assert_eq!(outcome.bottleneck.resource, Resource::Uplink);
+    assert!(outcome.bottleneck.share > 0.5, "{:?}", outcome.bottleneck);
+}
+
 #[test]
 fn few_samples_and_what_nobody_accounts_for_are_in_doubt() {
     let mut scene = scene(4, 100.0);

@@ -20,7 +20,7 @@ use serde_json::json;
 use std::path::PathBuf;
 
 /// Seconds of load before those that count.
-const WARMUP_S: u64 = 8;
+const WARMUP_S: u64 = 4;
 
 /// Recommend a signature scheme for each committee size, with the table behind it.
 ///
@@ -88,7 +88,7 @@ pub(crate) struct Options {
     /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Length of a point's measured window, in seconds, after eight that do not count
+    /// Length of a point's measured window, in seconds, after four that do not count
     #[arg(long, default_value_t = 4, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,

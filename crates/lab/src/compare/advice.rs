@@ -1,6 +1,6 @@
 //! One recommended line for each size, and its reason.
 
-use super::{Candidate, ComparisonSpec, Finding, PRECISION};
+use super::{Candidate, ComparisonSpec, Finding};
 use crate::experiment::figure::number;
 use quorate_crypto::{Policy, SchemeKind};
 use quorate_report::text::{milliseconds, thousands};
@@ -42,7 +42,7 @@ pub enum Ground {
 
 /// A recommendation for each size, in the spec's order. Candidates are held against one another
 /// by throughput, then by latency at the common rate, then by the processor, then by bytes; those
-/// that are alike by one go on to the next.
+/// that are alike by one go on to the next: by throughput where the intervals of their knees meet.
 #[must_use]
 pub fn advise(spec: &ComparisonSpec, findings: &[Finding]) -> Vec<Advice> {
     let of_size = |size: &u16| {
@@ -83,11 +83,12 @@ fn winner<'a>(
     candidates: &[&'a Finding],
 ) -> Option<(&'a Finding, Lost<'a>)> {
     let best = candidates.iter().map(|one| one.knee_tps).fold(0.0, f64::max);
+    let may_be_best = |one: &Finding| one.limit_tps.is_none_or(|limit| limit >= best);
     // All were measured at the rate that was asked for: those that kept up have a latency there.
     let enough = spec.rate.is_some() && candidates.iter().any(|one| one.latency_ms.is_some());
     let takes = |one: &&Finding| match enough {
         true => one.latency_ms.is_some(),
-        false => one.knee_tps * (1.0 + PRECISION) >= best,
+        false => may_be_best(one),
     };
     let (mut left, out): (Vec<&Finding>, Vec<&Finding>) =
         candidates.iter().copied().partition(takes);
@@ -126,7 +127,8 @@ fn rival<'a>(candidates: &[&'a Finding], winner: &Finding) -> Option<&'a Finding
 }
 
 fn reason(spec: &ComparisonSpec, winner: &Finding, rival: Option<(&Finding, Ground)>) -> String {
-    let takes = format!("takes {}", rate_of(winner));
+    let bound = winner.bound.as_ref().map(|bound| format!(", bound by {bound}"));
+    let takes = format!("takes {}{}", rate_of(winner), bound.unwrap_or_default());
     let enough = match spec.rate {
         Some(rate) if winner.latency_ms.is_none() => {
             format!(", not the {} asked for, which nobody takes", thousands(rate))
@@ -144,7 +146,17 @@ fn reason(spec: &ComparisonSpec, winner: &Finding, rival: Option<(&Finding, Grou
         thousands(winner.certificate_bytes as u64),
     );
     let Some((rival, ground)) = rival else { return facts };
-    format!("{facts}; {}", against(winner, rival, ground))
+    let tie = if spec.rate.is_none() && ground != Ground::Throughput {
+        format!(
+            "a tie in throughput with {} ({} against {}), ",
+            name(rival.candidate),
+            interval(winner),
+            interval(rival)
+        )
+    } else {
+        String::new()
+    };
+    format!("{facts}; {tie}{}", against(winner, rival, ground))
 }
 
 /// Measure that decided, and the best other candidate's value.
@@ -176,8 +188,17 @@ fn against(winner: &Finding, rival: &Finding, ground: Ground) -> String {
 
 /// The highest rate that one takes; at least that, where nothing beyond was tried.
 fn rate_of(finding: &Finding) -> String {
-    let least = if finding.is_capped { "at least " } else { "" };
+    let least = if finding.limit_tps.is_none() { "at least " } else { "" };
     format!("{least}{} tx/s", thousands(finding.knee_tps as u64))
+}
+
+/// Interval in which the highest rate is that one takes.
+pub(super) fn interval(finding: &Finding) -> String {
+    let least = thousands(finding.knee_tps as u64);
+    match finding.limit_tps {
+        Some(limit) => format!("{least}–{}", thousands(limit as u64)),
+        None => format!("≥ {least}"),
+    }
 }
 
 /// A candidate in words.

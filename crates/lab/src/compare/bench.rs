@@ -3,7 +3,7 @@
 use super::search::{self, Knee};
 use super::{Candidate, ComparisonSpec, Finding, Means};
 use crate::experiment::results::Writer;
-use crate::experiment::{Measured, Point, Record, RunError, Setup, Shard};
+use crate::experiment::{Measured, Point, Record, RunError, RunnerKind, Setup, Shard};
 use crate::side_by_side::side_by_side;
 use parking_lot::Mutex;
 use std::cmp::Reverse;
@@ -89,7 +89,7 @@ impl<'a> Bench<'a> {
         let mut found: Vec<SizedKnee> = Vec::with_capacity(sizes.len());
         for &size in sizes {
             let near = found.last().map(|(_, _, knee)| knee.rate);
-            let measure = |rate| self.measure(size, candidate, rate);
+            let measure = |rate, give_up_ms| self.measure(size, candidate, (rate, give_up_ms));
             found.push((size, candidate, search::knee(self.spec.rate, near, measure)?));
             step();
         }
@@ -112,14 +112,18 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// A point; `None` when nothing came of it.
+    /// A point at a rate, given up when so many milliseconds of it are under way; `None` when
+    /// nothing came of it.
     pub(super) fn measure(
         &self,
         validators: u16,
         candidate: Candidate,
-        rate: u64,
+        (rate, give_up_ms): (u64, u64),
     ) -> Result<Option<Measured>, RunError> {
-        let setup = setup(self.spec, validators, candidate, rate);
+        let mut setup = setup(self.spec, validators, candidate, rate);
+        if setup.runner == RunnerKind::Simulated {
+            setup.give_up_ms = give_up_ms;
+        }
         let known = self.known.lock().get_mut(&setup.key()).and_then(VecDeque::pop_front);
         let record = match known {
             Some(record) => record,
@@ -161,7 +165,7 @@ impl<'a> Bench<'a> {
         knee: &Knee,
         common_rate: u64,
     ) -> Result<Finding, RunError> {
-        let there = self.measure(validators, candidate, common_rate)?;
+        let there = self.measure(validators, candidate, (common_rate, 0))?;
         let there = there.filter(|measured| search::kept_up(measured, common_rate, knee.idle_ms));
         let number = |name: &str| there.as_ref()?.numbers.get(name).copied();
         // A failed search still says how large a certificate is.
@@ -169,7 +173,8 @@ impl<'a> Bench<'a> {
             validators,
             candidate,
             knee_tps: knee.committed_tps,
-            is_capped: knee.is_capped,
+            limit_tps: knee.limit.as_ref().map(|(rate, _)| *rate as f64),
+            bound: knee.limit.as_ref().map(|(_, bound)| bound.clone()),
             idle_ms: knee.idle_ms,
             common_rate,
             latency_ms: there.as_ref().and_then(|measured| search::latency(measured, "p50")),

@@ -4,7 +4,7 @@ use super::advice::name;
 use super::bench::{Bench, Known, setup};
 use super::{Candidate, Comparison, ComparisonSpec, Means, answer, sorted};
 use crate::experiment::results::{self, Writer};
-use crate::experiment::{Found, JoinError, Parts, Record, RunError, Shard};
+use crate::experiment::{Found, JoinError, Parts, Record, RunError, Setup, Shard};
 use serde_json::Value;
 use std::path::Path;
 
@@ -148,7 +148,10 @@ fn belongs(spec: &ComparisonSpec, found: &Found) -> Result<(), FailedJoin> {
         let names: Vec<String> = spec.candidates.iter().map(|one| name(*one)).collect();
         return other("schemes and policies", name(candidate), names.join("; "));
     }
-    let here = setup(spec, record.setup.validators, candidate, record.setup.rate).to_json();
+    // Patience follows from what the part itself measured.
+    let give_up_ms = record.setup.give_up_ms;
+    let here = setup(spec, record.setup.validators, candidate, record.setup.rate);
+    let here = Setup { give_up_ms, ..here }.to_json();
     let there = record.setup.to_json();
     let fields = here.as_object().into_iter().flatten();
     for (field, value) in fields {

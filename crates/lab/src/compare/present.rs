@@ -1,6 +1,6 @@
 //! A comparison as a table, and as an experiment whose page shows it.
 
-use super::advice::name;
+use super::advice::{interval, name};
 use super::{Comparison, ComparisonSpec, Finding};
 use crate::experiment::{Experiment, Record};
 use comfy_table::presets::NOTHING;
@@ -17,6 +17,7 @@ pub fn table(comparison: &Comparison) -> String {
         "n",
         "votes",
         "takes tx/s",
+        "bound",
         "idle ms",
         "at tx/s",
         "p50 ms",
@@ -34,7 +35,8 @@ pub fn table(comparison: &Comparison) -> String {
         table.add_row([
             one.validators.to_string(),
             format!("{}{mark}", name(one.candidate)),
-            format!("{}{}", if one.is_capped { "≥ " } else { "" }, thousands(one.knee_tps as u64)),
+            interval(one),
+            one.bound.clone().unwrap_or_else(|| "-".to_owned()),
             ms(Some(one.idle_ms).filter(|idle| idle.is_finite())),
             thousands(one.common_rate),
             ms(one.latency_ms),
@@ -44,7 +46,7 @@ pub fn table(comparison: &Comparison) -> String {
         ]);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
-        if index != 1 {
+        if index != 1 && index != 3 {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }

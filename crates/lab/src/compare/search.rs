@@ -28,15 +28,20 @@ const ASKED_MAX: u64 = 4;
 /// Most points of a search.
 const PROBES_MAX: usize = 12;
 
+/// Share of a resource, in per cent, from which on it is what a rate was too much for; and up to
+/// which a load is taken to grow evenly with the rate.
+const FULL: f64 = 92.0;
+
 /// Result of a search.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Knee {
     /// The highest rate that was kept up with; 0 for none.
     pub(super) rate: u64,
     /// Operations committed per second under it.
     pub(super) committed_tps: f64,
-    /// `true` if nothing beyond was tried.
-    pub(super) is_capped: bool,
+    /// The lowest rate that was not kept up with, and what it was too much for; `None` where
+    /// nothing beyond was tried.
+    pub(super) limit: Option<(u64, String)>,
     /// The median latency under little load, in milliseconds.
     pub(super) idle_ms: f64,
     /// Bytes of a certificate.
@@ -44,47 +49,78 @@ pub(super) struct Knee {
 }
 
 /// Searches one candidate's knee by what it measures at each rate, beginning near one where there
-/// is a guess, and not far beyond one that was asked for.
+/// is a guess, and not far beyond one that was asked for. `measure` takes the rate, and the
+/// milliseconds of it that may be under way before a run is given up; 0 for any number.
 pub(super) fn knee(
     asked: Option<u64>,
     near: Option<u64>,
-    measure: impl Fn(u64) -> Result<Option<Measured>, RunError>,
+    measure: impl Fn(u64, u64) -> Result<Option<Measured>, RunError>,
 ) -> Result<Knee, RunError> {
-    let Some(idle) = measure(RATE_MIN)? else {
-        return Ok(Knee::none(f64::INFINITY, 0.0));
+    let Some(idle) = measure(RATE_MIN, 0)? else {
+        return Ok(Knee::none(f64::INFINITY, 0.0, "nothing came of it".into()));
     };
     let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
     let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
-    let mut search = Search::up_to(asked).near(near);
     // Little load makes few samples.
     if committed(&idle) < KEPT_UP * RATE_MIN as f64 {
-        return Ok(Knee::none(idle_ms, certificate_bytes));
+        return Ok(Knee::none(idle_ms, certificate_bytes, bound(&idle, idle_ms)));
     }
+    let mut search = Search::up_to(asked).near(near);
     search.good = RATE_MIN;
-    let mut committed_tps = committed(&idle);
+    search.loads = [share(&idle).map(|share| (RATE_MIN as f64, share)), None];
+    let (mut committed_tps, mut limit) = (committed(&idle), None);
     for _ in 0..PROBES_MAX {
         let Some(rate) = search.next() else { break };
-        let measured = measure(rate)?;
+        let measured = measure(rate, patience_ms(idle_ms))?;
         let tps = measured.as_ref().map_or(0.0, committed);
-        let kept = measured.as_ref().is_some_and(|one| kept_up(one, rate, idle_ms));
-        if kept {
+        if measured.as_ref().is_some_and(|one| kept_up(one, rate, idle_ms)) {
             committed_tps = tps.min(rate as f64);
+            search.keep(rate, measured.as_ref().and_then(share));
+        } else {
+            let none = || "nothing came of it".to_owned();
+            limit = Some((rate, measured.map_or_else(none, |one| bound(&one, idle_ms))));
+            search.refuse(rate, tps);
         }
-        search.learn(rate, kept, tps);
     }
-    let is_capped = search.good >= search.most;
-    Ok(Knee { rate: search.good, committed_tps, is_capped, idle_ms, certificate_bytes })
+    Ok(Knee { rate: search.good, committed_tps, limit, idle_ms, certificate_bytes })
+}
+
+/// Milliseconds of a rate that may be under way before a run is given up: twice what is allowed in
+/// the median, and a second for the start.
+fn patience_ms(idle_ms: f64) -> u64 {
+    if idle_ms.is_finite() { (2.0 * LATENCY_FACTOR * idle_ms) as u64 + 1_000 } else { 0 }
 }
 
 impl Knee {
     /// Not even little load is kept up with.
-    fn none(idle_ms: f64, certificate_bytes: f64) -> Self {
-        Self { rate: 0, committed_tps: 0.0, is_capped: false, idle_ms, certificate_bytes }
+    fn none(idle_ms: f64, certificate_bytes: f64, why: String) -> Self {
+        let limit = Some((RATE_MIN, why));
+        Self { rate: 0, committed_tps: 0.0, limit, idle_ms, certificate_bytes }
     }
 }
 
 fn committed(measured: &Measured) -> f64 {
     measured.numbers.get("committed_tps").copied().unwrap_or(0.0)
+}
+
+/// Load of the resource that is nearest to its limit, in per cent.
+fn share(measured: &Measured) -> Option<f64> {
+    measured.numbers.get("bottleneck_share").copied()
+}
+
+/// What a rate that was not kept up with was too much for, in words.
+fn bound(measured: &Measured, idle_ms: f64) -> String {
+    let resource = measured.details[metrics::BOTTLENECK].as_str();
+    if let (Some(resource), Some(share)) = (resource, share(measured).filter(|one| *one >= FULL)) {
+        return format!("{resource} {share:.0} %");
+    }
+    let busiest = match (resource, share(measured)) {
+        (Some(resource), Some(share)) => format!(" ({resource} {share:.0} %)"),
+        _ => String::new(),
+    };
+    let is_slow = latency(measured, "p50").is_some_and(|ms| ms > LATENCY_FACTOR * idle_ms);
+    let what = if is_slow { "latency" } else { "throughput" };
+    format!("{what}{busiest}")
 }
 
 /// Tells whether a committee kept up with a rate, without doubt.
@@ -116,6 +152,12 @@ struct Search {
     bad: Option<u64>,
     /// Rate committed under the last load that was too much: a good guess, once.
     guess: Option<u64>,
+    /// Rates that were kept up with and the loads of the bottleneck there, in per cent: under
+    /// little load, and the highest.
+    loads: [Option<(f64, f64)>; 2],
+    /// Factor to the next rate where the bottleneck is about full and that was not too much yet;
+    /// squared each time.
+    beyond: f64,
 }
 
 impl Search {
@@ -123,7 +165,16 @@ impl Search {
     fn up_to(asked: Option<u64>) -> Self {
         let most = asked.map_or(RATE_MAX, |rate| (ASKED_MAX * rate).clamp(RATE_MIN, RATE_MAX));
         let first = asked.unwrap_or(RATE_FIRST).clamp(RATE_MIN, RATE_MAX);
-        Self { most, first, step: STEP, good: 0, bad: None, guess: None }
+        Self {
+            most,
+            first,
+            step: STEP,
+            good: 0,
+            bad: None,
+            guess: None,
+            loads: [None; 2],
+            beyond: 1.0 + PRECISION,
+        }
     }
 
     /// The same, beginning with small steps from where another committee's knee was.
@@ -134,8 +185,7 @@ impl Search {
 
     fn next(self) -> Option<u64> {
         let Some(bad) = self.bad else {
-            let higher = (self.good as f64 * self.step) as u64;
-            let next = if self.good < self.first { self.first } else { higher };
+            let next = if self.good < self.first { self.first } else { self.higher() };
             return (self.good < self.most).then_some(next.min(self.most));
         };
         if bad as f64 <= self.good as f64 * (1.0 + PRECISION) {
@@ -144,17 +194,50 @@ impl Search {
         let middle = (self.good as f64 * bad as f64).sqrt().max(bad as f64 / self.step);
         let least = self.good as f64 * (1.0 + PRECISION / 2.0);
         let most = bad as f64 / (1.0 + PRECISION / 2.0);
-        let wanted = self.guess.map_or(middle, |rate| rate as f64);
+        let between = |rate: &f64| (least..=most).contains(rate);
+        let guess = self.guess.map(|rate| rate as f64);
+        let wanted = self.full_at().filter(between).or(guess).unwrap_or(middle);
         Some(wanted.max(least).min(most) as u64)
     }
 
-    fn learn(&mut self, rate: u64, kept: bool, committed: f64) {
+    /// The next rate while nothing was too much: where the bottleneck would be full, or, past that,
+    /// as little more as decides.
+    fn higher(self) -> u64 {
+        let good = self.good as f64;
+        let next = match self.full_at() {
+            Some(_) if self.is_full() => good * self.beyond,
+            Some(full) => full.min(good * STEP),
+            None => good * self.step,
+        };
+        next as u64
+    }
+
+    /// Tells whether the bottleneck is about full at the highest rate that was kept up with.
+    fn is_full(self) -> bool {
+        self.full_at().is_some_and(|full| full <= self.good as f64 * (1.0 + PRECISION))
+    }
+
+    /// Rate at which the bottleneck would be full, by a line through the loads that are known.
+    fn full_at(self) -> Option<f64> {
+        let [Some((little, idle)), Some((rate, share))] = self.loads else { return None };
+        let each = (share - idle) / (rate - little);
+        (each > 0.0).then(|| rate + (FULL - share) / each)
+    }
+
+    /// A rate was kept up with, under this load of the bottleneck.
+    fn keep(&mut self, rate: u64, share: Option<f64>) {
         self.step = (self.step * self.step).min(STEP);
-        if kept {
-            self.good = rate;
-            self.guess = None;
-            return;
+        if self.is_full() {
+            self.beyond = (self.beyond * self.beyond).min(STEP);
         }
+        self.good = rate;
+        self.guess = None;
+        self.loads[1] = share.map(|share| (rate as f64, share));
+    }
+
+    /// A rate was not kept up with; so much was committed.
+    fn refuse(&mut self, rate: u64, committed: f64) {
+        self.step = (self.step * self.step).min(STEP);
         // The same guess twice would creep: from then on the gap is halved.
         let first = self.guess.is_none();
         self.bad = Some(rate);
@@ -175,8 +258,11 @@ mod tests {
         let mut search = Search { good: RATE_MIN, ..search };
         let mut probes = 0;
         while let Some(rate) = search.next() {
-            let kept = rate <= knee;
-            search.learn(rate, kept, rate.min(knee) as f64);
+            if rate <= knee {
+                search.keep(rate, None);
+            } else {
+                search.refuse(rate, knee as f64);
+            }
             probes += 1;
             assert!(probes < 30, "the search for {knee} ends");
         }
@@ -206,6 +292,29 @@ mod tests {
                 "{near}: {rate}"
             );
             assert!(probes <= most, "{near}: {probes} points");
+        }
+    }
+
+    /// A load that is no proportion of the rate, of a resource that is full a little before or after
+    /// the knee.
+    #[test]
+    fn loads_lead_to_the_knee() {
+        for (knee, full) in [(48_000, 48_000), (48_000, 44_000), (48_000, 70_000)] {
+            let share = |rate: u64| 5.0 + 87.0 * rate as f64 / f64::from(full);
+            let mut search = Search { good: RATE_MIN, ..Search::up_to(None) };
+            search.loads[0] = Some((RATE_MIN as f64, share(RATE_MIN)));
+            let mut probes = 0;
+            while let Some(rate) = search.next() {
+                if rate <= knee {
+                    search.keep(rate, Some(share(rate)));
+                } else {
+                    search.refuse(rate, knee as f64);
+                }
+                probes += 1;
+            }
+            let good = search.good as f64;
+            assert!(good <= 48_000.0 && good * (1.0 + PRECISION) >= 47_990.0, "{full}: {good}");
+            assert!(probes <= 5, "{full}: {probes} points");
         }
     }
 

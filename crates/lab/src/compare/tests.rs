@@ -113,7 +113,8 @@ fn finding(scheme: SchemeKind, knee_tps: f64, latency_ms: f64, cpu: f64, bytes: 
         validators: 8,
         candidate: candidate(scheme, Policy::Aggregate),
         knee_tps,
-        is_capped: false,
+        limit_tps: Some(knee_tps * 1.05),
+        bound: None,
         idle_ms: 100.0,
         common_rate: 1_000,
         latency_ms: Some(latency_ms),
@@ -258,7 +259,7 @@ fn a_rate_that_is_kept_up_with_is_taken_though_the_search_ends_a_little_below() 
 #[test]
 fn what_nothing_beyond_was_tried_of_is_said_to_be_a_least() {
     let comparison = answer(&spec(&[2], None));
-    assert!(comparison.findings[0].is_capped, "500,000 a second, more than is tried");
+    assert!(comparison.findings[0].limit_tps.is_none(), "500,000 a second, more than is tried");
     assert!(comparison.advice[0].line.contains("takes at least 400,000 tx/s"));
 }
 

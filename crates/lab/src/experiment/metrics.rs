@@ -13,6 +13,8 @@ pub struct Metric {
 
 /// Name of the detail that holds [`super::Record::doubts`].
 pub(crate) const DOUBTS: &str = "doubts";
+/// Name of the detail that says which resource is nearest to its limit.
+pub(crate) const BOTTLENECK: &str = "bottleneck";
 
 const fn metric(name: &'static str, label: &'static str, unit: &'static str) -> Metric {
     Metric { name, label, unit }
@@ -72,6 +74,7 @@ pub const METRICS: &[Metric] = &[
     metric("ratio", "throughput over that of the row beside it", ""),
     metric("goodput_ratio", "goodput over the highest throughput", ""),
     metric("busiest_share", "load of the busiest validator's processor", "%"),
+    metric("bottleneck_share", "load of the resource nearest to its limit", "%"),
     metric("uplink_share", "load of the busiest host's uplink", "%"),
     // Processor time of one validator's threads for a committed operation.
     metric("net_us_per_tx", "encryption and sockets", "µs/tx"),

@@ -151,6 +151,9 @@ pub struct Setup {
     pub downlink_mbit: u64,
     /// Packets lost between simulated hosts, of a million.
     pub packet_loss_ppm: u64,
+    /// Milliseconds of the offered rate that may be under way before a simulated point is given up
+    /// as more than the committee takes; 0 for any number.
+    pub give_up_ms: u64,
     /// Validators that share a simulated host.
     pub validators_per_host: u16,
     /// Microseconds within which everything that reaches a simulated validator is handled together,
@@ -228,6 +231,7 @@ impl Default for Setup {
             uplink_mbit: 5_000,
             downlink_mbit: 5_000,
             packet_loss_ppm: 0,
+            give_up_ms: 0,
             validators_per_host: 1,
             take_up_us: 0,
             real_signatures: false,
@@ -248,7 +252,7 @@ impl Default for Setup {
 
 /// Fields that are no part of a point's key at their defaults, so that points from before there
 /// were such fields keep theirs.
-const ADDED_LATER: [&str; 9] = [
+const ADDED_LATER: [&str; 10] = [
     "keys",
     "fill",
     "mix",
@@ -257,6 +261,7 @@ const ADDED_LATER: [&str; 9] = [
     "bounds",
     "overload",
     "packet_loss_ppm",
+    "give_up_ms",
     "fetch_grace",
 ];
 
@@ -373,7 +378,7 @@ impl Setup {
         Ok(())
     }
 
-    fn ranges(&self) -> [Range; 20] {
+    fn ranges(&self) -> [Range; 21] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
@@ -391,6 +396,7 @@ impl Setup {
             ("bundle_delay_ms", self.bundle_delay_ms, 0, 10_000),
             ("cores", u64::from(self.cores), 1, 1_024),
             ("packet_loss_ppm", self.packet_loss_ppm, 0, 500_000),
+            ("give_up_ms", self.give_up_ms, 0, 86_400_000),
             ("validators_per_host", u64::from(self.validators_per_host), 1, 1_000),
             ("absent", self.absentees() as u64, 0, n.saturating_sub(1)),
             ("measure_ms", self.measure_ms, 1, 60_000),

@@ -30,6 +30,9 @@ const UNOPTIMISED: f64 = 5.0;
 /// Windows that may follow a point's first one while its figures are in doubt, each twice as long
 /// as the one before.
 const WINDOWS_MORE: u32 = 2;
+/// The same of a search's points, which may be given up: a search asks whether a rate is kept up
+/// with, and a point that is still in doubt then is not.
+const SEARCH_WINDOWS_MORE: u32 = 1;
 
 /// Runs scenes in virtual time.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +84,7 @@ fn messages(protocol: ProtocolKind, members: f64) -> f64 {
 pub fn scene(setup: &Setup) -> Result<Scene, String> {
     let topology = setup.topology().map_err(|error| error.to_string())?;
     let crash = Duration::from_secs_f64(setup.warmup_s as f64 + setup.crash_at_s);
+    let limit = (setup.give_up_ms > 0).then_some(Duration::from_millis(setup.give_up_ms));
     let limited = |mbit: u64| (mbit > 0).then_some(mbit as f64);
     let scene = Scene {
         seed: setup.seed,
@@ -119,7 +123,8 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         take_up: Duration::from_micros(setup.take_up_us),
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),
-        windows_more: WINDOWS_MORE,
+        windows_more: if limit.is_some() { SEARCH_WINDOWS_MORE } else { WINDOWS_MORE },
+        give_up: limit,
         loss: setup.packet_loss_ppm as f64 / 1e6,
         leader_crashes: setup.leader_crashes.then_some(crash),
         crashed: setup.victims().map(|victim| (victim, crash)).collect(),
@@ -178,6 +183,7 @@ fn measured(outcome: &Estimate, setup: &Setup) -> Measured {
     add("certificate_bytes", outcome.certificate_bytes as f64);
     add("cpu_cores", cores * all);
     add("busiest_share", 100.0 * outcome.cores_busiest);
+    add("bottleneck_share", 100.0 * outcome.bottleneck.share);
     add("uplink_share", 100.0 * outcome.uplink_busiest);
     add("bytes_per_validator_s", outcome.bytes_sent_per_second / 1e6);
     let latencies = answered(outcome);
@@ -245,6 +251,7 @@ fn details(outcome: &Estimate) -> Value {
         "refused": outcome.refused,
         "dropped": outcome.dropped,
         "heights": outcome.heights,
+        metrics::BOTTLENECK: outcome.bottleneck.resource.to_string(),
         metrics::DOUBTS: outcome.doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "utilisation": outcome.utilisation,
     })
