@@ -29,9 +29,11 @@ pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod state;
 pub(crate) mod status;
+pub(crate) mod table;
 pub(crate) mod testnet;
 pub(crate) mod token;
 mod token_file;
+pub(crate) mod validate;
 mod wan;
 
 use quorate_crypto::SchemeKind;

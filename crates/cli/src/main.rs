@@ -42,10 +42,14 @@ enum Command {
     Calibrate(commands::calibrate::Options),
     /// Recommend a signature scheme for each committee size, with the table behind it
     Compare(Box<commands::compare::Options>),
+    /// Hold the model against real committees on this machine
+    Validate(commands::validate::Options),
     /// Draw results of benches again, or compare them
     Report(commands::report::Options),
     /// Run an experiment: measure its points, draw its figures beside the paper's
     Reproduce(commands::reproduce::Options),
+    /// Print results of an experiment as a table for a page
+    Table(commands::table::Options),
     /// Write keys and configurations of a new committee
     Testnet(Box<commands::testnet::Options>),
     /// Run one validator of a committee
@@ -81,16 +85,33 @@ enum Command {
     Man(commands::man::Options),
 }
 
+impl Command {
+    /// Tells whether it runs committees in virtual time, in this process.
+    fn simulates(&self) -> bool {
+        #[cfg(feature = "lab")]
+        if matches!(self, Self::Sim(_)) {
+            return true;
+        }
+        matches!(self, Self::Estimate(_) | Self::Compare(_) | Self::Reproduce(_))
+    }
+}
+
 fn main() -> ExitCode {
     allocator::configure();
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if command.simulates() {
+        allocator::keep();
+    }
+    let result = match command {
         Command::Bench(options) => options.run(),
         Command::Load(options) => options.run(),
         Command::Estimate(options) => options.run(),
         Command::Calibrate(options) => options.run(),
         Command::Compare(options) => options.run(),
+        Command::Validate(options) => options.run(),
         Command::Report(options) => options.run(),
         Command::Reproduce(options) => options.run(),
+        Command::Table(options) => options.run(),
         Command::Testnet(options) => options.run(),
         Command::Run(options) => options.run(),
         Command::Status(options) => options.run(),

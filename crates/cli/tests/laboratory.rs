@@ -135,6 +135,36 @@ fn a_comparison_ends_with_a_line_for_each_size() {
     assert!(files(folder.path()).contains(&"compare.points.html".to_owned()));
 }
 
+/// One point of real processes and of the model, kept as lines and shown again from them.
+#[test]
+fn the_model_is_held_against_a_real_committee() {
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let point = ["-n", "4", "--durability", "os", "--delay", "0", "--rate", "500"];
+    let short = ["--seconds", "2", "--prices", "this-machine", "--out", out, "--quiet", "--json"];
+    let result = json(&[&["validate"][..], &point, &short].concat());
+    let points = result["points"].as_array().unwrap();
+    assert_eq!(points.len(), 1);
+    for whose in ["real", "model"] {
+        for number in ["committed_tps", "latency_client_p50_ms", "cpu_cores"] {
+            let found = points[0][whose][number].as_f64();
+            assert!(found.is_some_and(|found| found > 0.0), "{whose} {number}: {:#}", points[0]);
+        }
+    }
+    assert!(points[0]["ratios"]["throughput"].is_f64(), "{:#}", points[0]);
+    let lines = folder.path().join("validate.jsonl");
+    let lines = lines.to_str().unwrap();
+    let page = works(&["validate", "--from", lines, "--markdown"]);
+    assert!(page.contains("| 4 | os | 0 ms | 500 | "), "{page}");
+
+    let kept = fs::read_to_string(lines).unwrap();
+    fs::write(lines, kept.lines().next().unwrap()).unwrap();
+    let refused = quorate(&["validate", "--from", lines]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    assert!(said.contains("is not followed by its model"), "{said}");
+}
+
 /// A text without what tells one run from another: dates, the seconds that a point took, and the
 /// command on a page.
 fn timeless(text: &str) -> String {

@@ -28,6 +28,7 @@ mod newcomers;
 mod next_keys;
 mod nine_epochs;
 mod operator;
+mod pages;
 mod pay;
 mod readme;
 mod refusals;

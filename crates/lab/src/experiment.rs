@@ -31,6 +31,7 @@ pub mod runner;
 mod setup;
 mod shard;
 pub mod statistics;
+mod tabulate;
 
 pub(crate) use fields::{refuse_unknown, suggestion, take_table, take_text};
 pub(crate) use file::{parse_as, read_text};
@@ -47,6 +48,7 @@ pub use results::{Record, ResultsError};
 pub use runner::{Measured, RunError, Runner, Runners, Signatures};
 pub use setup::{Absent, RunnerKind, Setup};
 pub use shard::{Shard, owners};
+pub use tabulate::{TableSpec, tabulate};
 
 #[cfg(test)]
 mod tests;

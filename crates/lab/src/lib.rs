@@ -26,6 +26,7 @@ mod stations;
 pub mod status;
 mod stopwatch;
 pub mod suite;
+pub mod validate;
 mod written;
 
 pub use service::{Genesis, GenesisError, ServiceKind, UnknownService};

@@ -18,6 +18,9 @@ pub enum Resource {
     Uplink,
     /// What a host's disk is given.
     Disk,
+    /// Window of one connection of TCP, between hosts: the share is of time that something waited
+    /// for it.
+    Window,
 }
 
 /// Resource that is nearest to its limit, at the validator where it is.
@@ -32,7 +35,7 @@ pub struct Bottleneck {
 
 impl Bottleneck {
     /// The busiest of the stations' threads and of resources of hosts.
-    pub(crate) fn of(utilisation: &[Utilisation], hosts: [(Resource, f64); 3]) -> Self {
+    pub(crate) fn of(utilisation: &[Utilisation], hosts: [(Resource, f64); 4]) -> Self {
         let threads = Station::ALL.into_iter().zip(utilisation).map(|(station, used)| {
             (Resource::Thread(station), used.busiest / station.servers() as f64)
         });
@@ -49,6 +52,7 @@ impl fmt::Display for Resource {
             Self::Thread(station) => write!(f, "{} thread", station.name()),
             Self::Uplink => f.write_str("uplink"),
             Self::Disk => f.write_str("disk"),
+            Self::Window => f.write_str("window of a connection"),
         }
     }
 }
@@ -74,8 +78,12 @@ mod tests {
         };
         let utilisation = Station::ALL.map(used);
         let of = |uplink: f64| {
-            let hosts =
-                [(Resource::Processor, 0.5), (Resource::Uplink, uplink), (Resource::Disk, 0.0)];
+            let hosts = [
+                (Resource::Processor, 0.5),
+                (Resource::Uplink, uplink),
+                (Resource::Disk, 0.0),
+                (Resource::Window, 0.1),
+            ];
             Bottleneck::of(&utilisation, hosts)
         };
         let machine = Resource::Thread(Station::Machine);

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_deterministic::Rng;
 use quorate_engine::{
-    Bundling, CallResult, ClientConfig, Incoming, Message, Session, SessionEffect, SessionEvent,
-    SessionSpec, Verifier,
+    Bundling, CallResult, ClientConfig, Incoming, Message, ReplyGate, Session, SessionEffect,
+    SessionEvent, SessionSpec, Verifier,
 };
 use quorate_types::{ClientId, Machine, Peer, ReplicaId, Request, Verified};
 use std::collections::VecDeque;
@@ -79,6 +79,8 @@ struct ClientSession {
     identity: Arc<IdentitySecret>,
     /// Absent where clients send without waiting for answers.
     machine: Option<Session>,
+    /// Replies to what enough have answered are dropped unchecked.
+    gate: ReplyGate,
     offered: VecDeque<Offered>,
     next_sequence: u64,
     /// Operations that are not answered yet.
@@ -91,11 +93,15 @@ pub(crate) struct ClientTurn {
     pub(crate) sends: Vec<(ReplicaId, Rc<Frame>)>,
     pub(crate) requests: usize,
     pub(crate) operations: usize,
+    /// Replies that were checked, and their bytes.
+    pub(crate) checked: (usize, usize),
 }
 
 impl ClientTurn {
     pub(crate) fn join(&mut self, other: Self) {
         self.sends.extend(other.sends);
+        self.checked.0 += other.checked.0;
+        self.checked.1 += other.checked.1;
         self.requests += other.requests;
         self.operations += other.operations;
     }
@@ -133,6 +139,7 @@ impl Client {
                 id,
                 identity,
                 machine,
+                gate: ReplyGate::new(Arc::clone(verifier.committee())),
                 offered: VecDeque::new(),
                 next_sequence: 0,
                 open: 0,
@@ -240,7 +247,7 @@ impl Client {
         }
     }
 
-    /// Takes a reply. The error is why it was refused.
+    /// Takes a reply, unless enough have answered alike. The error is why it was refused.
     pub(crate) fn reply(
         &mut self,
         now: Nanos,
@@ -249,11 +256,18 @@ impl Client {
         latencies: &mut LatencyLedger,
     ) -> Result<ClientTurn, String> {
         let mut turn = ClientTurn::default();
-        let message =
-            Verified::<Incoming>::check(frame.content.clone(), frame.peer, &self.verifier);
+        if !self.sessions[client].gate.wants(&frame.head) {
+            return Ok(turn);
+        }
+        turn.checked = (1, frame.bytes);
+        let message = Verified::<Incoming>::check(frame.content(), frame.peer, &self.verifier);
         let message = message.map_err(|reason| format!("a client refused a reply: {reason}"))?;
         let from = ReplicaId(u16::try_from(frame.from).expect("a member"));
-        if let Some(machine) = &mut self.sessions[client].machine {
+        let session = &mut self.sessions[client];
+        if let Incoming::Reply(reply) = &*message {
+            session.gate.passed(from, reply);
+        }
+        if let Some(machine) = &mut session.machine {
             machine.handle(micros(now), SessionEvent::Message { from, message });
         }
         self.drain(client, now, &mut turn, latencies);
@@ -331,7 +345,7 @@ fn send(
     }
     turn.requests += 1;
     let message = Message::Request(request);
-    let frame = Frame::new(place, Peer::Client(session.id), None, &message);
+    let frame = Frame::new(place, Peer::Client(session.id), None, &message, None);
     turn.sends.extend(to.iter().map(|to| (*to, Rc::clone(&frame))));
 }
 

@@ -1,6 +1,7 @@
 //! Execution that is the same at all validators, computed once; and the bodies that they stored,
 //! for those that ask for them.
 
+use crate::frames::SharedCheck;
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_ledger::Noop;
@@ -17,6 +18,8 @@ pub(crate) struct SharedExecution {
     executor: Option<Executor>,
     results: BTreeMap<Height, Shared>,
     bodies: BTreeMap<BodyRef, Arc<Body>>,
+    /// Checks of the bodies that are sent.
+    checks: BTreeMap<BodyRef, SharedCheck>,
     decided: BTreeMap<Height, Bytes>,
     /// Number of members that will execute every height.
     members: usize,
@@ -41,6 +44,7 @@ impl SharedExecution {
             executor: executes.then(open),
             results: BTreeMap::new(),
             bodies: BTreeMap::new(),
+            checks: BTreeMap::new(),
             decided: BTreeMap::new(),
             members,
         }
@@ -68,6 +72,7 @@ impl SharedExecution {
         if shared.left == 0 {
             for body in &block.bodies {
                 self.bodies.remove(&body.reference);
+                self.checks.remove(&body.reference);
             }
             // Kept without its answers: a validator that comes late compares its payload.
             let empty = Executed { answers: Vec::new(), ..(*executed).clone() };
@@ -79,6 +84,11 @@ impl SharedExecution {
     /// Keeps a body for those that ask for it.
     pub(crate) fn store(&mut self, body: &Arc<Body>) {
         self.bodies.entry(body.reference).or_insert_with(|| Arc::clone(body));
+    }
+
+    /// The check of a body, which its author and all that pass it on send alike.
+    pub(crate) fn check_of(&mut self, name: BodyRef) -> SharedCheck {
+        Rc::clone(self.checks.entry(name).or_default())
     }
 
     /// Last height that was executed anywhere, and its root.

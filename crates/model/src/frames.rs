@@ -2,11 +2,13 @@
 
 use crate::time::Nanos;
 use bytes::Bytes;
-use quorate_consensus::MessageClass;
 use quorate_engine::{FrameTag, Incoming, Message};
 use quorate_types::{ClientId, Lane, Peer, Verified};
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// Result and cost of a check that is the same for every receiver, once there is one.
+pub(crate) type SharedCheck = Rc<RefCell<Option<(Verified<Incoming>, Nanos)>>>;
 
 /// An encoded message, once for all its receivers.
 #[derive(Debug)]
@@ -20,25 +22,16 @@ pub(crate) struct Frame {
     pub(crate) client: Option<ClientId>,
     /// Its bytes on the wire, length prefix included.
     pub(crate) bytes: usize,
-    /// Tag and what follows.
-    pub(crate) content: Bytes,
+    /// Tag and header.
+    pub(crate) head: Bytes,
+    /// Bodies and requests behind the header: put together with it where they are checked, and no
+    /// sooner, for what is on its way may be a lot.
+    raw: Vec<Bytes>,
     /// Frames that leave for one place in one write, as a link gathers them, or that were taken up
     /// together; then it has no content.
     parts: Vec<Rc<Self>>,
-    /// Its check is the same for every receiver.
-    shared_check: bool,
-    /// Result and cost of the check, where they are the same for every receiver.
-    checked: RefCell<Option<(Verified<Incoming>, Nanos)>>,
-}
-
-/// Tells whether a message's check needs nothing of the receiver: a body is parsed, hashed and its
-/// requests' signatures checked alike everywhere; of a vote only the form is checked.
-fn has_shared_check(message: &Message) -> bool {
-    match message {
-        Message::Body(_) => true,
-        Message::Consensus(message) => MessageClass::of(message) == MessageClass::Vote,
-        _ => false,
-    }
+    /// Present where its check is the same for every receiver.
+    checked: Option<SharedCheck>,
 }
 
 impl Frame {
@@ -47,20 +40,22 @@ impl Frame {
         peer: Peer,
         client: Option<ClientId>,
         message: &Message,
+        checked: Option<SharedCheck>,
     ) -> Rc<Self> {
         let pieces = message.frame();
         let bytes = pieces.len();
-        let content = Bytes::from(pieces.0.concat()).slice(4..);
+        let mut pieces = pieces.0.into_iter();
+        let head = pieces.next().expect("a length and a tag").slice(4..);
         Rc::new(Self {
             from,
             peer,
             lane: message.lane(),
             client,
             bytes,
-            content,
+            head,
+            raw: pieces.collect(),
             parts: Vec::new(),
-            shared_check: has_shared_check(message),
-            checked: RefCell::default(),
+            checked,
         })
     }
 
@@ -72,17 +67,16 @@ impl Frame {
         let first = &parts[0];
         let (from, peer, lane, client) = (first.from, first.peer, first.lane, first.client);
         let bytes = parts.iter().map(|part| part.bytes).sum();
-        let content = Bytes::new();
         Some(Rc::new(Self {
             from,
             peer,
             lane,
             client,
             bytes,
-            content,
+            head: Bytes::new(),
+            raw: Vec::new(),
             parts,
-            shared_check: false,
-            checked: RefCell::default(),
+            checked: None,
         }))
     }
 
@@ -93,7 +87,18 @@ impl Frame {
     }
 
     pub(crate) fn tag(&self) -> Option<FrameTag> {
-        FrameTag::of(&self.content)
+        FrameTag::of(&self.head)
+    }
+
+    /// Tag and what follows.
+    pub(crate) fn content(&self) -> Bytes {
+        if self.raw.is_empty() {
+            return self.head.clone();
+        }
+        let mut whole = Vec::with_capacity(self.bytes);
+        whole.extend_from_slice(&self.head);
+        self.raw.iter().for_each(|piece| whole.extend_from_slice(piece));
+        whole.into()
     }
 
     /// Tells whether it is checked ahead of bodies and requests.
@@ -101,18 +106,18 @@ impl Frame {
         if let Some(first) = self.parts.first() {
             return first.is_urgent();
         }
-        quorate_engine::is_urgent(self.lane, &self.content)
+        quorate_engine::is_urgent(self.lane, &self.head)
     }
 
     /// Result and cost of another receiver's check, where they are the same for all.
     pub(crate) fn known(&self) -> Option<(Verified<Incoming>, Nanos)> {
-        self.checked.borrow().clone()
+        self.checked.as_ref()?.borrow().clone()
     }
 
     /// Remembers a check for the other receivers, where it is the same for all.
     pub(crate) fn remember(&self, message: &Verified<Incoming>, cost: Nanos) {
-        if self.shared_check {
-            *self.checked.borrow_mut() = Some((message.clone(), cost));
+        if let Some(checked) = &self.checked {
+            *checked.borrow_mut() = Some((message.clone(), cost));
         }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Gauges {
     uplinks: Vec<Nanos>,
     /// Time that disks were occupied, by host.
     disks: Vec<Nanos>,
+    /// Time that a connection of each member waited for its window at most.
+    windows: Vec<Nanos>,
     sent_bytes: u64,
     sent_frames: u64,
     pub(crate) fast: u64,
@@ -53,6 +55,7 @@ impl Gauges {
             cores: hosts.used(now).collect(),
             uplinks: links.uplinks(now).collect(),
             disks: hosts.disks().collect(),
+            windows: links.waits().collect(),
             sent_bytes: validators.iter().map(|one| one.sent_bytes).sum(),
             sent_frames: validators.iter().map(|one| one.sent_frames).sum(),
             fast: most(&|status| status.fast_decisions),
@@ -100,6 +103,11 @@ impl Gauges {
     /// Time that the busiest disk was occupied since `before`.
     pub(crate) fn busiest_disk(&self, before: &Self) -> Nanos {
         busiest(&self.disks, &before.disks)
+    }
+
+    /// Time that the connection whose window is the narrowest waited for it since `before`.
+    pub(crate) fn longest_wait(&self, before: &Self) -> Nanos {
+        busiest(&self.windows, &before.windows)
     }
 
     /// Bytes that all validators sent since `before`.

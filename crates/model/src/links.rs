@@ -114,6 +114,8 @@ pub(crate) struct Links {
     down_ns_per_byte: f64,
     /// Small segments wait for acknowledgements of others.
     nagle: bool,
+    /// Connections begin wide.
+    warm: bool,
     partitions: Vec<Partition>,
     /// So that scenes with other seeds have other delays.
     shift: Duration,
@@ -143,6 +145,7 @@ impl Links {
             down: vec![Card::default(); hosts],
             up_ns_per_byte: rate(scene.host.uplink_mbps),
             down_ns_per_byte: rate(scene.host.downlink_mbps),
+            warm: scene.warm_connections,
             nagle: scene.profile.behaviour().nagle,
             partitions: scene.partitions.clone(),
             shift: Duration::from_secs(rng.below(1 << 32)),
@@ -216,7 +219,7 @@ impl Links {
             let sends = (bytes as f64 * self.up_ns_per_byte) as Nanos;
             let urgent = id.0 % 4 != lane_index(Lane::Bulk);
             left = self.up[host].pass(now, urgent, sends);
-            let flow = flow.get_or_insert_default();
+            let flow = flow.get_or_insert_with(|| Box::new(Flow::begin(self.warm)));
             let sent = flow.send(left - sends, bytes, &self.paths[pair], &mut self.rng);
             (left, late) = (left.max(sent.left), sent.late);
         }
@@ -278,6 +281,14 @@ impl Links {
         }
         let takes = (bytes as f64 * self.down_ns_per_byte) as Nanos;
         self.down[host].pass(now, is_urgent(lane), takes)
+    }
+
+    /// For each member, the longest time for which the window of one of its connections held
+    /// something back, since the beginning.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = Nanos> + '_ {
+        let of = |connection: &Connection| connection.flow.as_ref().map_or(0, |flow| flow.waited());
+        let each = self.connections.chunks(self.members * 4);
+        each.map(move |connections| connections.iter().map(of).max().unwrap_or_default())
     }
 
     /// Time that each host's uplink was busy until now.

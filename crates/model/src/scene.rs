@@ -63,6 +63,9 @@ pub struct Scene {
     /// Packets lost, as a share of all, 0 to 1: a frame with one comes a round trip or a timeout
     /// late, and connections' windows shrink and grow as CUBIC has it.
     pub loss: f64,
+    /// Connections between hosts begin as wide as their receivers let them, as after minutes of load
+    /// without a loss, and not in slow start.
+    pub warm_connections: bool,
     /// Partitions of the members.
     pub partitions: Vec<Partition>,
     /// Implementation that is modelled.
@@ -225,6 +228,7 @@ impl Scene {
             duration: Duration::from_secs(20),
             windows_more: 0,
             give_up: None,
+            warm_connections: false,
             crashed: Vec::new(),
             leader_crashes: None,
             take_up: Duration::ZERO,

@@ -278,6 +278,7 @@ impl Simulation {
             (Resource::Processor, cores_busiest),
             (Resource::Uplink, uplink_busiest),
             (Resource::Disk, share(gauges.busiest_disk(&before))),
+            (Resource::Window, share(gauges.longest_wait(&before))),
         ];
         Estimate {
             committed_tps: latencies.counted as f64 / seconds,

@@ -9,6 +9,7 @@ mod draw;
 mod frame;
 mod heat;
 mod labels;
+mod plain;
 mod points;
 mod scale;
 mod svg;

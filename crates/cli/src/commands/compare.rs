@@ -12,6 +12,7 @@ use quorate_crypto::{Policy, SchemeKind};
 use quorate_engine::Settings;
 use quorate_lab::compare::{self, Candidate, Comparison, ComparisonSpec, Means};
 use quorate_lab::experiment::page::{self, Origin};
+use quorate_lab::experiment::results::Writer;
 use quorate_lab::experiment::{RunError, RunnerKind, Runners, Setup, Shard};
 use quorate_lab::machine::MachineInfo;
 use quorate_model::Prices;
@@ -20,7 +21,7 @@ use serde_json::json;
 use std::path::PathBuf;
 
 /// Seconds of load before those that count.
-const WARMUP_S: u64 = 4;
+const WARMUP_S: u64 = 3;
 
 /// Recommend a signature scheme for each committee size, with the table behind it.
 ///
@@ -88,7 +89,7 @@ pub(crate) struct Options {
     /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Length of a point's measured window, in seconds, after four that do not count
+    /// Length of a point's measured window, in seconds, after three that do not count
     #[arg(long, default_value_t = 4, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -110,7 +111,7 @@ pub(crate) struct Options {
     /// Number of searches side by side; by default one a core
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
-    /// Directory for the page and its figures, or for the results of a part
+    /// Directory for the page, its figures and its lines, or for the results of a part
     #[arg(long, value_name = "DIR", default_value = "quorate-results")]
     out: PathBuf,
     /// Write no page
@@ -193,6 +194,7 @@ impl Options {
             durability: self.durability,
             warmup_s: WARMUP_S,
             duration_s: self.seconds,
+            warm_connections: true,
             seed: self.seed,
             settings: Settings {
                 protocol: self.protocol,
@@ -258,6 +260,7 @@ impl Options {
         let written = page::write(&self.out, &experiment, &records, &origin);
         let unwritable = |error| format!("cannot write to {}: {error}", self.out.display());
         let written = written.map_err(|error| Failure::run(unwritable(error)))?;
+        Writer::create(&self.out.join("compare.jsonl"), &records).map_err(Failure::run)?;
         if !self.json {
             output::line(&format!("\npage: {}", written[0].display()));
         }

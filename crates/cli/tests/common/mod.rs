@@ -33,6 +33,12 @@ pub(crate) fn quorate(arguments: &[&str]) -> Output {
     output.expect("the binary runs")
 }
 
+/// The same, in a folder.
+pub(crate) fn quorate_in(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    command.args(arguments).current_dir(folder).output().expect("the binary runs")
+}
+
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

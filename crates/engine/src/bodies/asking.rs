@@ -176,12 +176,16 @@ impl Bodies {
         if room == 0 || self.wanted.is_empty() {
             return Vec::new();
         }
+        let needed = self.most_needed(now, limits, room);
+        if needed.is_empty() {
+            return Vec::new();
+        }
         let mut rooms = self.rooms(now, limits);
         let others = u32::from(self.members) - u32::from(self.id.0 < self.members);
         let mut silent = self.silence.to_try(now);
         let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
         let mut fetches = Vec::new();
-        for name in self.most_needed(now, limits, room) {
+        for name in needed {
             let Some(want) = self.wanted.get_mut(&name) else { continue };
             let on_disk = self.recovered.remove(&name) | self.executed.remove(&name);
             if on_disk {
@@ -229,10 +233,14 @@ impl Bodies {
             return None;
         }
         let of = |limits: &FetchLimits| {
-            let full = self.under_way(now, limits) >= limits.under_way_max
-                || self.rooms(now, limits).is_empty();
             let wanted = self.wanted.values().filter(|want| limits.are_for(want));
-            wanted.map(|want| want.ask_at).filter(|at| !full || *at > now).min()
+            let times = || wanted.clone().map(|want| want.ask_at);
+            let first = times().min()?;
+            // Whether there is room matters to what is due alone.
+            let waits = first <= now
+                && (self.under_way(now, limits) >= limits.under_way_max
+                    || self.rooms(now, limits).is_empty());
+            if waits { times().filter(|at| *at > now).min() } else { Some(first) }
         };
         [of(&FETCH_NEEDED), of(&FETCH_OPTIONAL)].into_iter().flatten().min()
     }

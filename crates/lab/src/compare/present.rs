@@ -99,7 +99,10 @@ fn latency_of(comparison: &Comparison) -> &'static str {
 fn numbers(finding: &Finding) -> std::collections::BTreeMap<String, f64> {
     let pairs = [
         ("knee_tps", Some(finding.knee_tps)),
+        ("limit_tps", finding.limit_tps),
+        ("idle_p50_ms", Some(finding.idle_ms).filter(|ms| ms.is_finite())),
         ("common_p50_ms", finding.latency_ms),
+        ("common_p99_ms", finding.latency_p99_ms),
         ("common_busiest_share", finding.cpu_share),
         ("certificate_bytes", Some(finding.certificate_bytes)),
     ];

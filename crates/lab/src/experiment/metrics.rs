@@ -46,7 +46,10 @@ pub const METRICS: &[Metric] = &[
     metric("latency_client_p99_ms", "latency to f+1 equal replies, 99 %", "ms"),
     // Found by searches over several points (`quorate compare`).
     metric("knee_tps", "highest rate kept up with", "tx/s"),
+    metric("limit_tps", "lowest rate not kept up with", "tx/s"),
+    metric("idle_p50_ms", "latency under little load, median", "ms"),
     metric("common_p50_ms", "latency at the common rate, median", "ms"),
+    metric("common_p99_ms", "latency at the common rate, 99 %", "ms"),
     metric("common_busiest_share", "load of the busiest validator's processor", "%"),
     metric("window_s", "measurement window", "s"),
     metric("views", "views", ""),

@@ -151,6 +151,9 @@ pub struct Setup {
     pub downlink_mbit: u64,
     /// Packets lost between simulated hosts, of a million.
     pub packet_loss_ppm: u64,
+    /// `true` if simulated connections begin as wide as their receivers let them, and not in slow
+    /// start: a point needs a shorter warm-up.
+    pub warm_connections: bool,
     /// Milliseconds of the offered rate that may be under way before a simulated point is given up
     /// as more than the committee takes; 0 for any number.
     pub give_up_ms: u64,
@@ -231,6 +234,7 @@ impl Default for Setup {
             uplink_mbit: 5_000,
             downlink_mbit: 5_000,
             packet_loss_ppm: 0,
+            warm_connections: false,
             give_up_ms: 0,
             validators_per_host: 1,
             take_up_us: 0,
@@ -252,7 +256,7 @@ impl Default for Setup {
 
 /// Fields that are no part of a point's key at their defaults, so that points from before there
 /// were such fields keep theirs.
-const ADDED_LATER: [&str; 10] = [
+const ADDED_LATER: [&str; 11] = [
     "keys",
     "fill",
     "mix",
@@ -261,6 +265,7 @@ const ADDED_LATER: [&str; 10] = [
     "bounds",
     "overload",
     "packet_loss_ppm",
+    "warm_connections",
     "give_up_ms",
     "fetch_grace",
 ];

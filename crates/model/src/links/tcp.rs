@@ -106,6 +106,8 @@ pub(crate) struct Flow {
     held_back: Nanos,
     /// When the last segment that was not full is acknowledged.
     small_acknowledged: Nanos,
+    /// Time for which the window held something back, since the beginning.
+    waited: Nanos,
 }
 
 /// Time since the window shrank, as CUBIC counts it.
@@ -134,11 +136,24 @@ impl Default for Flow {
             last: 0,
             held_back: 0,
             small_acknowledged: 0,
+            waited: 0,
         }
     }
 }
 
 impl Flow {
+    /// A connection that has sent nothing yet, or, if it is `warm`, much and lost nothing: then its
+    /// receiver's window is its bound.
+    pub(crate) fn begin(warm: bool) -> Self {
+        let window = if warm { RECEIVER_WINDOW } else { INITIAL_WINDOW };
+        Self { window, ..Self::default() }
+    }
+
+    /// Time for which the window held something back, since the beginning.
+    pub(crate) fn waited(&self) -> Nanos {
+        self.waited
+    }
+
     /// Sends a frame that could leave at `at`, as the window allows.
     pub(crate) fn send(&mut self, at: Nanos, bytes: usize, path: &Path, rng: &mut Rng) -> Sent {
         let mut now = at.max(self.last);
@@ -158,6 +173,7 @@ impl Flow {
                 return Sent { left: now, late: there.saturating_sub(now) };
             };
             self.held_back = now;
+            self.waited += first.acknowledged.saturating_sub(now);
             now = now.max(first.acknowledged);
             self.acknowledge(now, path);
         }

@@ -18,7 +18,7 @@ const MEGABYTE: usize = 1_000_000;
 fn frame(bytes: usize) -> Rc<Frame> {
     let from = quorate_types::Peer::Replica(quorate_types::ReplicaId(0));
     let message = quorate_engine::Message::FetchBodies(Vec::new());
-    let mut frame = Frame::new(0, from, None, &message);
+    let mut frame = Frame::new(0, from, None, &message, None);
     Rc::get_mut(&mut frame).expect("nobody else has it").bytes = bytes;
     frame
 }

@@ -53,7 +53,7 @@ impl State {
             return Ok((cost, Some(message)));
         }
         let verifier = &self.nodes.validators[member].verifier;
-        let checked = Verified::<Incoming>::check(frame.content.clone(), frame.peer, verifier);
+        let checked = Verified::<Incoming>::check(frame.content(), frame.peer, verifier);
         let counted = self.counted(station);
         let net = self.prices.net;
         // A body's bytes are looked at by its hash alone.

@@ -1,7 +1,7 @@
 //! Turns of the machine's thread: events in, effects out, and what both cost.
 
 use super::state::State;
-use crate::frames::Frame;
+use crate::frames::{Frame, SharedCheck};
 use crate::jobs::{Completion, ReadyEffect};
 use crate::service_times::MachineInput;
 use crate::time::micros;
@@ -126,7 +126,8 @@ impl State {
             return None;
         }
         let id = ReplicaId(u16::try_from(member).expect("a member"));
-        let frame = Frame::new(member, Peer::Replica(id), client, message);
+        let check = self.shared_check(message);
+        let frame = Frame::new(member, Peer::Replica(id), client, message, check);
         self.view_change.on_sent(self.now, message, frame.bytes);
         let encoded = if frame.lane == Lane::Bulk { 0 } else { frame.bytes };
         let recipients = if to == Recipients::All { self.nodes.validators.len() - 1 } else { 1 };
@@ -137,6 +138,18 @@ impl State {
             *us += prices.reply_us;
         }
         Some(frame)
+    }
+
+    /// A check that needs nothing of its receiver: a body is parsed, hashed and its requests'
+    /// signatures checked alike everywhere, whoever sends it; of a vote only the form is checked.
+    fn shared_check(&mut self, message: &Message) -> Option<SharedCheck> {
+        match message {
+            Message::Body(body) => Some(self.execution.check_of(body.reference)),
+            Message::Consensus(message) => {
+                (MessageClass::of(message) == MessageClass::Vote).then(SharedCheck::default)
+            }
+            _ => None,
+        }
     }
 
     /// Size that a price grows with: a stored body's requests, an executed height's replies.

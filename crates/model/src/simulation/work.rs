@@ -101,12 +101,13 @@ impl State {
     fn take_reply(&mut self, member: usize, frame: &Rc<Frame>) -> (f64, Completion) {
         match self.reply(member, frame) {
             Ok(turn) => {
+                let (checked, checked_bytes) = turn.checked;
                 let (us, completion) = self.client_turn(turn);
                 let net = self.prices.net;
-                let (bytes, parts) = (frame.bytes as f64, frame.each().count() as f64);
                 let taking = net.receive_frame_us
-                    + bytes * (net.receive_byte_ns + net.codec_byte_ns) / 1e3
-                    + parts * (net.codec_us + self.prices.client.reply_us);
+                    + frame.bytes as f64 * net.receive_byte_ns / 1e3
+                    + checked_bytes as f64 * net.codec_byte_ns / 1e3
+                    + checked as f64 * (net.codec_us + self.prices.client.reply_us);
                 (us + taking, completion)
             }
             Err(text) => (0.0, Completion::Broken(text)),

@@ -1,6 +1,7 @@
 //! From plots to SVG.
 
 use super::frame::{Frame, TEXT, class_of};
+use super::plain::plain;
 use super::svg::{push, px, text, wrap};
 use super::{LIGHT_STYLE, Look, Plot, STYLE, Series, Size, labels, points};
 use crate::text::printable;
@@ -10,8 +11,27 @@ use std::fmt::Write;
 /// Room around a chart that stands alone, in pixels.
 const MARGIN: f64 = 16.0;
 
-/// Room for a chart's title and below the chart, in pixels.
-const PANEL: f64 = 40.0;
+/// Room below a chart, in pixels.
+const BELOW: f64 = 12.0;
+
+/// A kind of line above a chart; sizes in pixels.
+#[derive(Clone, Copy)]
+struct Line {
+    class: &'static str,
+    /// Size of its text.
+    size: f64,
+    /// From its top to its baseline.
+    baseline: f64,
+    /// From its top to the next line's.
+    height: f64,
+    /// Room after the last.
+    after: f64,
+}
+
+const HEADING: Line =
+    Line { class: "heading", size: 17.0, baseline: 16.0, height: 22.0, after: 8.0 };
+const NOTE: Line = Line { class: "small", size: TEXT, baseline: 8.0, height: 18.0, after: 0.0 };
+const TITLE: Line = Line { class: "title", size: 14.0, baseline: 18.0, height: 20.0, after: 8.0 };
 
 /// Indent of the axes of these charts with which they begin under one another, in pixels.
 #[must_use]
@@ -42,36 +62,39 @@ pub fn standalone(heading: &str, lines: &[String], plots: &[Plot], size: Size) -
     styled(STYLE, heading, lines, plots, size)
 }
 
-/// The same on a light background, whatever its reader prefers: for documents.
+/// The same on a light background, whatever its reader prefers, and without variables, which not
+/// every viewer knows: for documents.
 #[must_use]
 pub fn standalone_light(heading: &str, lines: &[String], plots: &[Plot], size: Size) -> String {
-    styled(LIGHT_STYLE, heading, lines, plots, size)
+    styled(&plain(LIGHT_STYLE), heading, lines, plots, size)
 }
 
 fn styled(style: &str, heading: &str, lines: &[String], plots: &[Plot], size: Size) -> String {
     let inner = size.width - 2.0 * MARGIN;
-    let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, TEXT, inner)).collect();
-    let head = if heading.is_empty() { 0.0 } else { 30.0 } + 18.0 * lines.len() as f64;
+    let wrapped = |line: &str, one: Line| wrap(line, one.size, inner);
+    let heading_lines = wrapped(heading, HEADING);
+    let lines: Vec<String> = lines.iter().flat_map(|line| wrapped(line, NOTE)).collect();
     let left = indent(plots, size);
-    let frames: Vec<_> = plots.iter().map(|p| Frame::new(p, inner, size.height, left)).collect();
-    let panels: f64 = frames.iter().map(|frame| frame.height + PANEL).sum();
-    let size = Size { width: size.width, height: head + panels + 2.0 * MARGIN };
     let mut drawn = String::from("\n");
-    let mut y = MARGIN;
-    if !heading.is_empty() {
-        text(&mut drawn, "heading", "start", (MARGIN, y + 16.0), heading);
-        y += 30.0;
+    let mut y = write_lines(&mut drawn, HEADING, MARGIN, &heading_lines);
+    y = write_lines(&mut drawn, NOTE, y, &lines);
+    for plot in plots {
+        let frame = Frame::new(plot, inner, size.height, left);
+        y = write_lines(&mut drawn, TITLE, y, &wrapped(&plot.title, TITLE));
+        panel(&mut drawn, plot, &frame, MARGIN, y);
+        y += frame.height + BELOW;
     }
-    for line in &lines {
-        text(&mut drawn, "small", "start", (MARGIN, y + 8.0), line);
-        y += 18.0;
+    file(style, heading, drawn, Size { width: size.width, height: y + MARGIN })
+}
+
+/// Writes lines under one another, and returns where they end.
+fn write_lines(drawn: &mut String, one: Line, top: f64, lines: &[String]) -> f64 {
+    let mut y = top;
+    for line in lines {
+        text(drawn, one.class, "start", (MARGIN, y + one.baseline), line);
+        y += one.height;
     }
-    for (plot, frame) in plots.iter().zip(&frames) {
-        text(&mut drawn, "title", "start", (MARGIN, y + 18.0), &plot.title);
-        panel(&mut drawn, plot, frame, MARGIN, y + 28.0);
-        y += frame.height + PANEL;
-    }
-    file(style, heading, drawn, size)
+    if lines.is_empty() { y } else { y + one.after }
 }
 
 /// A file of its own around what was drawn.

@@ -217,6 +217,34 @@ fn what_is_written_above_a_chart_stays_inside_it() {
 }
 
 #[test]
+fn headings_and_titles_stay_inside_and_nothing_is_written_over_another() {
+    let long = ["word"; 60].join(" ");
+    let titled = Plot { title: long.clone(), ..plot(Vec::new()) };
+    let drawn = standalone(&long, &[], &[titled], SIZE);
+    let document = roxmltree::Document::parse(&drawn).expect("well-formed");
+    let written: Vec<_> = document
+        .descendants()
+        .filter(|node| matches!(node.attribute("class"), Some("heading" | "title")))
+        .collect();
+    assert!(written.len() > 4, "{}", written.len());
+    let begins: Vec<f64> = written
+        .iter()
+        .map(|node| node.attribute("y").expect("y").parse().expect("a number"))
+        .collect();
+    assert!(begins.windows(2).all(|pair| pair[1] >= pair[0] + 18.0), "{begins:?}");
+    let widest = |class: &str| {
+        let of = written.iter().filter(|node| node.attribute("class") == Some(class));
+        of.filter_map(|node| node.text()).map(str::len).max().expect("some")
+    };
+    assert!(
+        widest("heading") < 75 && widest("title") < 90,
+        "{} {}",
+        widest("heading"),
+        widest("title")
+    );
+}
+
+#[test]
 fn every_colour_has_a_style_in_light_dark_and_print() {
     for colour in 0..COLOURS {
         assert_eq!(STYLE.matches(&format!("--c{colour}:#")).count(), 3, "c{colour}");

@@ -125,6 +125,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         duration: Duration::from_secs(setup.duration_s),
         windows_more: if limit.is_some() { SEARCH_WINDOWS_MORE } else { WINDOWS_MORE },
         give_up: limit,
+        warm_connections: setup.warm_connections,
         loss: setup.packet_loss_ppm as f64 / 1e6,
         leader_crashes: setup.leader_crashes.then_some(crash),
         crashed: setup.victims().map(|victim| (victim, crash)).collect(),

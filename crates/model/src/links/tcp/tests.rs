@@ -38,6 +38,17 @@ fn a_window_that_is_open_takes_a_frame_at_once_until_it_was_idle() {
     assert_eq!(flow.leave(60_000 * MS, frame), 60_300 * MS, "10, 20 and 40 segments before it");
 }
 
+/// Two thousand segments are 2.9 MB: less than the receiver takes.
+#[test]
+fn a_warm_connection_waits_for_its_receiver_alone() {
+    let mut flow = Flow::begin(true);
+    assert_eq!((flow.leave(0, 2_000 * SEGMENT_BYTES), flow.waited()), (0, 0));
+    assert_eq!(flow.leave(0, 2_000 * SEGMENT_BYTES), 100 * MS);
+    assert_eq!(flow.waited(), 100 * MS);
+    let mut cold = Flow::begin(false);
+    assert_eq!((cold.leave(0, 71 * SEGMENT_BYTES), cold.waited()), (300 * MS, 300 * MS));
+}
+
 /// What is not used does not open a window further.
 #[test]
 fn a_window_grows_to_twice_what_is_sent() {

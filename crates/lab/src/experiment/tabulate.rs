@@ -1,0 +1,151 @@
+//! Result lines as a table in Markdown, for pages: what stands there is what the lines say.
+
+use super::figure::number;
+use super::statistics::Spread;
+use super::{Record, Setup, metrics};
+use quorate_report::text::thousands;
+use serde_json::Value;
+
+/// A table's rows, columns and what is left out.
+#[derive(Clone, Debug, Default)]
+pub struct TableSpec {
+    /// Fields of a setup: the points that are alike in them are one row.
+    pub rows: Vec<String>,
+    /// Metrics, each a column: the mean of a row's points.
+    pub columns: Vec<String>,
+    /// Fields and the values that points must have in them.
+    pub only: Vec<(String, String)>,
+}
+
+/// The table, rows in the order of the lines. Behind a mean is the standard deviation of its
+/// repeats, and `*` if a point was in doubt; `-` is nothing measured.
+///
+/// # Errors
+/// A sentence that names a field or a metric that there is not, or says that no line is left.
+pub fn tabulate(records: &[Record], spec: &TableSpec) -> Result<String, String> {
+    let fields = Setup::fields();
+    let named = spec.rows.iter().chain(spec.only.iter().map(|(field, _)| field));
+    if let Some(unknown) = named.into_iter().find(|field| !fields.contains(field)) {
+        return Err(format!("a setup has no field '{unknown}'"));
+    }
+    let metric = |name: &String| {
+        let found = metrics::METRICS.iter().find(|metric| metric.name == name);
+        found.ok_or_else(|| format!("there is no metric '{name}'"))
+    };
+    let columns = spec.columns.iter().map(metric).collect::<Result<Vec<_>, _>>()?;
+    let of = |record: &Record, field: &String| shown(&record.setup.to_json()[field]);
+    let kept =
+        |record: &&Record| spec.only.iter().all(|(field, value)| of(record, field) == *value);
+    let mut rows: Vec<(Vec<String>, Vec<&Record>)> = Vec::new();
+    for record in records.iter().filter(kept) {
+        let name: Vec<String> = spec.rows.iter().map(|field| of(record, field)).collect();
+        match rows.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, alike)) => alike.push(record),
+            None => rows.push((name, vec![record])),
+        }
+    }
+    if rows.is_empty() {
+        return Err("no line is of such a point".to_owned());
+    }
+    let heads = spec.rows.iter().cloned().chain(columns.iter().map(|metric| {
+        if metric.unit.is_empty() {
+            metric.label.to_owned()
+        } else {
+            format!("{}, {}", metric.label, metric.unit)
+        }
+    }));
+    let heads: Vec<String> = heads.collect();
+    let mut text = line(&heads) + &line(&vec!["---".to_owned(); heads.len()]);
+    for (name, points) in rows {
+        let cells = columns.iter().map(|metric| cell(&points, metric.name));
+        text += &line(&name.into_iter().chain(cells).collect::<Vec<_>>());
+    }
+    Ok(text)
+}
+
+/// A row's cell: a mean, with what it varies by.
+fn cell(points: &[&Record], metric: &str) -> String {
+    let values: Vec<f64> = points.iter().filter_map(|point| point.number(metric)).collect();
+    let Some(Spread { mean, deviation, count }) = Spread::of(&values) else {
+        return "-".to_owned();
+    };
+    let rounded = |value: f64| if value >= 100.0 { value.round() } else { value };
+    let spread =
+        if count > 1 { format!(" ± {}", number(rounded(deviation))) } else { String::new() };
+    let doubt = if points.iter().any(|point| !point.doubts().is_empty()) { "*" } else { "" };
+    format!("{}{spread}{doubt}", number(rounded(mean)))
+}
+
+/// A setting as a cell has it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(whole) => whole.as_u64().map_or_else(|| whole.to_string(), thousands),
+        other => other.to_string(),
+    }
+}
+
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TableSpec, tabulate};
+    use crate::experiment::{Record, Setup, results};
+    use serde_json::{Value, json};
+
+    fn record(validators: u16, seed: u64, committed_tps: f64, doubts: &[&str]) -> Record {
+        let setup = Setup { validators, seed, rate: 10_000, ..Setup::default() };
+        Record {
+            format: results::FORMAT,
+            experiment: "A1".to_owned(),
+            preset: "default".to_owned(),
+            shard: None,
+            key: setup.key(),
+            setup,
+            measured: [("committed_tps".to_owned(), committed_tps)].into(),
+            failed: None,
+            signatures: Default::default(),
+            started: String::new(),
+            wall_s: 1.0,
+            machine: Value::Null,
+            details: json!({ "doubts": doubts }),
+        }
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn repeats_are_a_mean_with_what_they_vary_by_and_a_doubt_is_marked() {
+        let records = [
+            record(4, 1, 9_900.0, &[]),
+            record(10, 1, 9_000.0, &["the backlog grows"]),
+            record(4, 2, 10_100.0, &[]),
+        ];
+        let spec = TableSpec {
+            rows: names(&["validators", "rate"]),
+            columns: names(&["committed_tps", "restart_s"]),
+            only: Vec::new(),
+        };
+        let expected = "\
+| validators | rate | committed throughput, tx/s | restart, s |
+| --- | --- | --- | --- |
+| 4 | 10,000 | 10,000 ± 141 | - |
+| 10 | 10,000 | 9,000* | - |
+";
+        assert_eq!(tabulate(&records, &spec).expect("a table"), expected);
+        let only = vec![("validators".to_owned(), "10".to_owned())];
+        let one = tabulate(&records, &TableSpec { only, ..spec.clone() }).expect("a table");
+        assert_eq!(one.lines().count(), 3, "{one}");
+        let none = vec![("validators".to_owned(), "7".to_owned())];
+        let refused = tabulate(&records, &TableSpec { only: none, ..spec.clone() });
+        assert_eq!(refused.unwrap_err(), "no line is of such a point");
+        let unknown = TableSpec { rows: names(&["validator"]), ..spec.clone() };
+        assert_eq!(tabulate(&records, &unknown).unwrap_err(), "a setup has no field 'validator'");
+        let unknown = TableSpec { columns: names(&["tps"]), ..spec };
+        assert_eq!(tabulate(&records, &unknown).unwrap_err(), "there is no metric 'tps'");
+    }
+}
