@@ -64,10 +64,11 @@ pub struct Finding {
     /// The highest rate that it kept up with, in operations a second; 0 when it did not keep up
     /// with the lowest that was tried.
     pub knee_tps: f64,
-    /// The lowest rate that it did not keep up with; absent when nothing beyond the other was tried.
+    /// The lowest rate that it did not keep up with; absent when nothing beyond the other was
+    /// tried.
     pub limit_tps: Option<f64>,
-    /// What that rate was too much for, in words: a resource with its load, the latency, or what was
-    /// committed.
+    /// What that rate was too much for, in words: a resource with its load, the latency, or what
+    /// was committed.
     pub bound: Option<String>,
     /// Under little load: the median latency, in milliseconds.
     pub idle_ms: f64,

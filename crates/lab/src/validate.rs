@@ -33,9 +33,9 @@ const NAME: &str = "validate";
 /// Points to measure: every combination.
 #[derive(Clone, Debug)]
 pub struct ValidationSpec {
-    /// Numbers of members.
+    /// Sizes of the committees, in members.
     pub sizes: Vec<u16>,
-    /// Durabilities of votes.
+    /// What votes survive: the end of the machine, or that of the process.
     pub durabilities: Vec<Durability>,
     /// One-way delays between members, emulated, in milliseconds.
     pub delays_ms: Vec<u64>,
@@ -49,7 +49,7 @@ pub struct ValidationSpec {
     pub warmup_s: u64,
     /// Length of the measured window, in seconds.
     pub duration_s: u64,
-    /// Decides every draw.
+    /// Seed of arrivals, keys and delays.
     pub seed: u64,
 }
 

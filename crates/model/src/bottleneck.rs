@@ -1,6 +1,5 @@
 //! The bottleneck of a run: the resource that is nearest to its limit.
 
-use crate::outcome::Utilisation;
 use crate::station::Station;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,7 +25,7 @@ pub enum Resource {
 /// Resource that is nearest to its limit, at the validator where it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bottleneck {
-    /// What it is.
+    /// Resource of the validator, or the host, where it is busiest.
     pub resource: Resource,
     /// Share of its time that it is at work, 0 to 1; a disk that is given more than it can write
     /// has more.
@@ -34,10 +33,11 @@ pub struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// The busiest of the stations' threads and of resources of hosts.
-    pub(crate) fn of(utilisation: &[Utilisation], hosts: [(Resource, f64); 4]) -> Self {
-        let threads = Station::ALL.into_iter().zip(utilisation).map(|(station, used)| {
-            (Resource::Thread(station), used.busiest / station.servers() as f64)
+    /// The busiest of the stations' threads and of resources of hosts. `threads`: core time a second
+    /// of each station at the validator where it is busiest, in the order of [`Station::ALL`].
+    pub(crate) fn of(threads: impl Iterator<Item = f64>, hosts: [(Resource, f64); 4]) -> Self {
+        let threads = Station::ALL.into_iter().zip(threads).map(|(station, busiest)| {
+            (Resource::Thread(station), busiest / station.servers() as f64)
         });
         let all = hosts.into_iter().chain(threads);
         let most = all.max_by(|one, other| one.1.total_cmp(&other.1));
@@ -60,23 +60,16 @@ impl fmt::Display for Resource {
 #[cfg(test)]
 mod tests {
     use super::{Bottleneck, Resource};
-    use crate::outcome::Utilisation;
     use crate::station::Station;
 
     #[test]
     fn the_busiest_resource_is_the_bottleneck_by_its_threads() {
-        let used = |station: Station| Utilisation {
-            station: station.name().to_owned(),
-            mean: 0.0,
-            // Two threads of the network, one of the machine.
-            busiest: match station {
-                Station::Net => 1.2,
-                Station::Machine => 0.7,
-                _ => 0.1,
-            },
-            wakes_per_second: 0.0,
-        };
-        let utilisation = Station::ALL.map(used);
+        // Two threads of the network, one of the machine.
+        let used = Station::ALL.map(|station| match station {
+            Station::Net => 1.2,
+            Station::Machine => 0.7,
+            _ => 0.1,
+        });
         let of = |uplink: f64| {
             let hosts = [
                 (Resource::Processor, 0.5),
@@ -84,7 +77,7 @@ mod tests {
                 (Resource::Disk, 0.0),
                 (Resource::Window, 0.1),
             ];
-            Bottleneck::of(&utilisation, hosts)
+            Bottleneck::of(used.into_iter(), hosts)
         };
         let machine = Resource::Thread(Station::Machine);
         assert_eq!(of(0.6), Bottleneck { resource: machine, share: 0.7 });

@@ -63,8 +63,8 @@ pub struct Scene {
     /// Packets lost, as a share of all, 0 to 1: a frame with one comes a round trip or a timeout
     /// late, and connections' windows shrink and grow as CUBIC has it.
     pub loss: f64,
-    /// Connections between hosts begin as wide as their receivers let them, as after minutes of load
-    /// without a loss, and not in slow start.
+    /// Connections between hosts begin as wide as their receivers let them, as after minutes of
+    /// load without a loss, and not in slow start.
     pub warm_connections: bool,
     /// Partitions of the members.
     pub partitions: Vec<Partition>,

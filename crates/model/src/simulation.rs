@@ -300,7 +300,7 @@ impl Simulation {
             slow_decisions: gauges.slow - before.slow,
             messages_per_second: gauges.sent_frames(&before) as f64 / seconds,
             certificate_bytes: gauges.certificate_bytes,
-            bottleneck: Bottleneck::of(&utilisation, hosts),
+            bottleneck: Bottleneck::of(utilisation.iter().map(|one| one.busiest), hosts),
             utilisation,
             cores_busiest,
             uplink_busiest,

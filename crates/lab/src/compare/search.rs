@@ -295,8 +295,8 @@ mod tests {
         }
     }
 
-    /// A load that is no proportion of the rate, of a resource that is full a little before or after
-    /// the knee.
+    /// A load that is no proportion of the rate, of a resource that is full a little before or
+    /// after the knee.
     #[test]
     fn loads_lead_to_the_knee() {
         for (knee, full) in [(48_000, 48_000), (48_000, 44_000), (48_000, 70_000)] {

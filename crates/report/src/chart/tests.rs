@@ -234,7 +234,7 @@ fn headings_and_titles_stay_inside_and_nothing_is_written_over_another() {
     assert!(begins.windows(2).all(|pair| pair[1] >= pair[0] + 18.0), "{begins:?}");
     let widest = |class: &str| {
         let of = written.iter().filter(|node| node.attribute("class") == Some(class));
-        of.filter_map(|node| node.text()).map(str::len).max().expect("some")
+        of.filter_map(roxmltree::Node::text).map(str::len).max().expect("some")
     };
     assert!(
         widest("heading") < 75 && widest("title") < 90,
