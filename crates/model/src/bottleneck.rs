@@ -33,8 +33,9 @@ pub struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// The busiest of the stations' threads and of resources of hosts. `threads`: core time a second
-    /// of each station at the validator where it is busiest, in the order of [`Station::ALL`].
+    /// The busiest of the stations' threads and of resources of hosts. `threads`: core time a
+    /// second of each station at the validator where it is busiest, in the order of
+    /// [`Station::ALL`].
     pub(crate) fn of(threads: impl Iterator<Item = f64>, hosts: [(Resource, f64); 4]) -> Self {
         let threads = Station::ALL.into_iter().zip(threads).map(|(station, busiest)| {
             (Resource::Thread(station), busiest / station.servers() as f64)
