@@ -158,7 +158,8 @@ fn the_model_is_held_against_a_real_committee() {
     assert!(page.contains("| 4 | os | 0 ms | 500 | "), "{page}");
 
     let kept = fs::read_to_string(lines).unwrap();
-    fs::write(lines, kept.lines().next().unwrap()).unwrap();
+    let turned: Vec<&str> = kept.lines().rev().collect();
+    fs::write(lines, turned.join("\n")).unwrap();
     let refused = quorate(&["validate", "--from", lines]);
     assert_eq!(refused.status.code(), Some(2));
     let said = stderr(&refused);

@@ -132,6 +132,17 @@ impl Pair {
         }
     }
 
+    /// Reasons for which a figure is missing or may not be what it seems: what failed, and doubts of
+    /// the model, each with whose it is.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let of = |whose: &str, record: &Record| -> Vec<String> {
+            let failed = record.failed.iter().map(String::as_str);
+            failed.chain(record.doubts()).map(|text| format!("{whose}: {text}")).collect()
+        };
+        [of("real", &self.real), of("model", &self.model)].concat()
+    }
+
     /// Tells whether the ratios that are judged, throughput and latency, meet the goal; `false` too
     /// where nothing was measured.
     #[must_use]
@@ -187,20 +198,21 @@ pub fn validate(spec: &ValidationSpec, means: &Means<'_>) -> Result<Vec<Pair>, R
     Ok(pairs)
 }
 
-/// Pairs from result lines, in their order.
+/// Pairs from result lines, in their order; without the last point, where its model is not there
+/// yet.
 ///
 /// # Errors
-/// A sentence, when a line is not of a validation or lacks the other one of its point.
+/// A sentence, when a line is not of a validation or is not followed by the other of its point.
 pub fn pairs(records: Vec<Record>) -> Result<Vec<Pair>, String> {
     let mut pairs = Vec::new();
     let mut records = records.into_iter();
     while let Some(real) = records.next() {
         let expected = Setup { runner: RunnerKind::Simulated, ..real.setup.clone() };
-        let model = records.next().filter(|model| model.setup == expected);
         let is_real = real.experiment == NAME && real.setup.runner == RunnerKind::Processes;
-        let Some(model) = model.filter(|_| is_real) else {
+        let Some(model) = records.next() else { break };
+        if !is_real || model.setup != expected {
             return Err(format!("the line of the point {} is not followed by its model", real.key));
-        };
+        }
         pairs.push(Pair { real, model });
     }
     Ok(pairs)

@@ -27,8 +27,8 @@ pub enum Resource {
 pub struct Bottleneck {
     /// Resource of the validator, or the host, where it is busiest.
     pub resource: Resource,
-    /// Share of its time that it is at work, 0 to 1; a disk that is given more than it can write
-    /// has more.
+    /// Share of its time that it is at work, 0 to 1; more for a disk that is given more than it can
+    /// write, and a window that what was sent already has yet to wait for.
     pub share: f64,
 }
 

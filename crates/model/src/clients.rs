@@ -172,13 +172,13 @@ impl Client {
     }
 
     /// Number of operations that come in a span of time; in a closed loop, once, those of all first
-    /// requests.
-    pub(crate) fn arrivals(&mut self, span: Nanos) -> usize {
+    /// requests. `grown`: the share of the rate that is offered now.
+    pub(crate) fn arrivals(&mut self, span: Nanos, grown: f64) -> usize {
         if let Arrivals::Closed(operations) = self.arrivals {
             let goes_on = std::mem::replace(&mut self.began, true);
             return if goes_on { 0 } else { operations.get() * self.sessions.len() };
         }
-        let mut left = span as f64 * self.rate;
+        let mut left = span as f64 * self.rate * grown;
         let mut count = 0;
         while self.gap <= left {
             left -= self.gap;

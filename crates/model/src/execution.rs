@@ -88,6 +88,10 @@ impl SharedExecution {
 
     /// The check of a body, which its author and all that pass it on send alike.
     pub(crate) fn check_of(&mut self, name: BodyRef) -> SharedCheck {
+        if !self.bodies.contains_key(&name) {
+            // It is executed everywhere, or not stored yet: nobody else asks for it.
+            return SharedCheck::default();
+        }
         Rc::clone(self.checks.entry(name).or_default())
     }
 

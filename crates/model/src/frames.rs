@@ -4,7 +4,7 @@ use crate::time::Nanos;
 use bytes::Bytes;
 use quorate_engine::{FrameTag, Incoming, Message};
 use quorate_types::{ClientId, Lane, Peer, Verified};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 /// Result and cost of a check that is the same for every receiver, once there is one.
@@ -24,9 +24,10 @@ pub(crate) struct Frame {
     pub(crate) bytes: usize,
     /// Tag and header.
     pub(crate) head: Bytes,
-    /// Bodies and requests behind the header: put together with it where they are checked, and no
+    /// Bodies and requests behind the header: put together with it at the first check, and no
     /// sooner, for what is on its way may be a lot.
     raw: Vec<Bytes>,
+    whole: OnceCell<Bytes>,
     /// Frames that leave for one place in one write, as a link gathers them, or that were taken up
     /// together; then it has no content.
     parts: Vec<Rc<Self>>,
@@ -54,6 +55,7 @@ impl Frame {
             bytes,
             head,
             raw: pieces.collect(),
+            whole: OnceCell::new(),
             parts: Vec::new(),
             checked,
         })
@@ -75,6 +77,7 @@ impl Frame {
             bytes,
             head: Bytes::new(),
             raw: Vec::new(),
+            whole: OnceCell::new(),
             parts,
             checked: None,
         }))
@@ -95,10 +98,13 @@ impl Frame {
         if self.raw.is_empty() {
             return self.head.clone();
         }
-        let mut whole = Vec::with_capacity(self.bytes);
-        whole.extend_from_slice(&self.head);
-        self.raw.iter().for_each(|piece| whole.extend_from_slice(piece));
-        whole.into()
+        let join = || {
+            let mut whole = Vec::with_capacity(self.bytes);
+            whole.extend_from_slice(&self.head);
+            self.raw.iter().for_each(|piece| whole.extend_from_slice(piece));
+            Bytes::from(whole)
+        };
+        self.whole.get_or_init(join).clone()
     }
 
     /// Tells whether it is checked ahead of bodies and requests.

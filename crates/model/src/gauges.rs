@@ -24,7 +24,7 @@ pub(crate) struct Gauges {
     uplinks: Vec<Nanos>,
     /// Time that disks were occupied, by host.
     disks: Vec<Nanos>,
-    /// Time that a connection of each member waited for its window at most.
+    /// Time that each connection waited for its window.
     windows: Vec<Nanos>,
     sent_bytes: u64,
     sent_frames: u64,

@@ -283,12 +283,9 @@ impl Links {
         self.down[host].pass(now, is_urgent(lane), takes)
     }
 
-    /// For each member, the longest time for which the window of one of its connections held
-    /// something back, since the beginning.
+    /// For each connection, the time for which its window held something back since the beginning.
     pub(crate) fn waits(&self) -> impl Iterator<Item = Nanos> + '_ {
-        let of = |connection: &Connection| connection.flow.as_ref().map_or(0, |flow| flow.waited());
-        let each = self.connections.chunks(self.members * 4);
-        each.map(move |connections| connections.iter().map(of).max().unwrap_or_default())
+        self.connections.iter().map(|one| one.flow.as_ref().map_or(0, |flow| flow.waited()))
     }
 
     /// Time that each host's uplink was busy until now.

@@ -47,9 +47,12 @@ pub struct Scene {
     ///
     /// [`Estimate::doubts`]: crate::Estimate::doubts
     pub windows_more: u32,
+    /// Time in which the load grows evenly to its rate, at the beginning; zero for all of it at
+    /// once, which leaves a backlog of seconds where connections are new. Not of closed loops.
+    pub ramp: Duration,
     /// Operations under way, in time at the offered rate, beyond which the run is given up: it ends
-    /// there, with figures of the time since the load began and [`Doubt::GivenUp`]. `None` for
-    /// never; a closed loop has no rate, and is not.
+    /// there with [`Doubt::GivenUp`], and rates and loads are those since the load began. At least
+    /// a thousand; `None` for any number. A closed loop has no rate, and is not given up.
     ///
     /// [`Doubt::GivenUp`]: crate::Doubt::GivenUp
     pub give_up: Option<Duration>,
@@ -227,6 +230,7 @@ impl Scene {
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(20),
             windows_more: 0,
+            ramp: Duration::ZERO,
             give_up: None,
             warm_connections: false,
             crashed: Vec::new(),

@@ -44,7 +44,7 @@ const PROGRESS_EVENTS: u64 = 1 << 14;
 fn under_way_max(scene: &Scene) -> u64 {
     let is_closed = matches!(scene.load.arrivals, Arrivals::Closed(_));
     let limit = scene.give_up.filter(|_| !is_closed);
-    limit.map_or(u64::MAX, |limit| (scene.load.rate * limit.as_secs_f64()) as u64)
+    limit.map_or(u64::MAX, |limit| (scene.load.rate * limit.as_secs_f64()).max(1_000.0) as u64)
 }
 
 /// A run of a scene.
@@ -56,6 +56,8 @@ pub(crate) struct Simulation {
     window: Range<Nanos>,
     /// Most operations under way: with more, the run is given up.
     under_way_max: u64,
+    /// Time in which the load grows to its rate.
+    ramp: Nanos,
     /// Gauges at the beginning of the window.
     before: Gauges,
     /// Events processed.
@@ -78,6 +80,7 @@ impl Simulation {
             interval: arrival_interval(scene.load.bundle_delay),
             window,
             under_way_max: under_way_max(scene),
+            ramp: nanos(scene.ramp),
             before: Gauges::default(),
             events: 0,
             trace: TraceHash::default(),
@@ -169,6 +172,7 @@ impl Simulation {
         let mut estimate = self.estimate(wall);
         let seconds = (self.window.end - self.window.start) as f64 / 1e9;
         estimate.committed_tps = self.state.latencies.committed as f64 / seconds;
+        estimate.answered = std::mem::take(&mut self.state.latencies.answered);
         estimate.doubts.push(doubt);
         estimate
     }
@@ -246,13 +250,20 @@ impl Simulation {
 
     /// Operations that are due are handed to a client.
     fn offer(&mut self, member: usize) {
+        let grown = self.grown();
         let state = &mut self.state;
-        let operations = state.nodes.clients[member].arrivals(self.interval);
+        let operations = state.nodes.clients[member].arrivals(self.interval, grown);
         if operations > 0 {
             let job = Job::Submit { operations, at: state.now };
             state.queue(member, Station::Client, Priority::Answer, job);
         }
         state.events.schedule(state.now + self.interval, SimEvent::LoadDue { member });
+    }
+
+    /// Share of the offered rate that is offered now.
+    fn grown(&self) -> f64 {
+        let since = self.state.now.saturating_sub(LOAD_FROM) as f64;
+        if self.ramp == 0 { 1.0 } else { (since / self.ramp as f64).min(1.0) }
     }
 
     fn gauges(&self) -> Gauges {

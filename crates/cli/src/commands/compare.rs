@@ -20,8 +20,9 @@ use quorate_storage::Durability;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Seconds of load before those that count.
-const WARMUP_S: u64 = 3;
+/// Seconds of load before those that count, and milliseconds of them in which it grows to its rate.
+const WARMUP_S: u64 = 8;
+const RAMP_MS: u64 = 3_000;
 
 /// Recommend a signature scheme for each committee size, with the table behind it.
 ///
@@ -89,7 +90,7 @@ pub(crate) struct Options {
     /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Length of a point's measured window, in seconds, after three that do not count
+    /// Length of a point's measured window, in seconds, after eight that do not count
     #[arg(long, default_value_t = 4, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -195,6 +196,7 @@ impl Options {
             warmup_s: WARMUP_S,
             duration_s: self.seconds,
             warm_connections: true,
+            ramp_ms: RAMP_MS,
             seed: self.seed,
             settings: Settings {
                 protocol: self.protocol,

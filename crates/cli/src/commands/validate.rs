@@ -173,6 +173,7 @@ impl Options {
                     "real": pair.real.measured,
                     "model": pair.model.measured,
                     "ratios": pair.ratios(),
+                    "remarks": pair.remarks(),
                     "meets_goal": pair.judge(),
                 })
             });
@@ -181,6 +182,15 @@ impl Options {
         }
         if self.markdown {
             return output::text(&validate::markdown(pairs));
+        }
+        for pair in pairs {
+            let setup = &pair.real.setup;
+            for remark in pair.remarks() {
+                output::line(&format!(
+                    "n = {}, {}, {} ms, {} tx/s: {remark}",
+                    setup.validators, setup.durability, setup.delay_ms, setup.rate
+                ));
+            }
         }
         let met = pairs.iter().filter(|pair| pair.judge()).count();
         output::line(&format!(

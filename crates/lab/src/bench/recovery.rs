@@ -43,13 +43,13 @@ impl Series<'_> {
         each.collect()
     }
 
-    /// `None` when there is nothing before the event to compare with.
+    /// `None` when there is nothing before the event to compare with, or no load after it.
     fn recovery(&self, event: FaultEvent, at_ms: f64, end_ms: f64) -> Option<Recovery> {
         let index = |ms: f64| (ms / self.interval_ms as f64) as usize;
         let (at, end) = (index(at_ms), index(end_ms.min(self.load_ms as f64)));
         let before = at.saturating_sub((BEFORE_MS / self.interval_ms) as usize)..at;
         let before_tps = self.mean(before);
-        if before_tps <= 0.0 {
+        if before_tps <= 0.0 || at >= end {
             return None;
         }
         let rates: Vec<f64> = (at..end).map(|i| self.mean(i..i + self.smooth.max(1))).collect();

@@ -367,6 +367,8 @@ impl<'a> Run<'a> {
 
     /// Brings a change of the committee; what it is, in words.
     fn change(&mut self, index: usize) -> Result<String, BenchError> {
+        // What the change before it came to comes first.
+        self.join_borders()?;
         let what = self.given.config.changes[index].what;
         let dead = self.with(|state| !state.must_catch_up());
         let processes = self.given.committee.changing(&dead);

@@ -82,8 +82,9 @@ fn winner<'a>(
     spec: &ComparisonSpec,
     candidates: &[&'a Finding],
 ) -> Option<(&'a Finding, Lost<'a>)> {
-    let best = candidates.iter().map(|one| one.knee_tps).fold(0.0, f64::max);
-    let may_be_best = |one: &Finding| one.limit_tps.is_none_or(|limit| limit >= best);
+    // By what was offered: what is committed of it varies.
+    let best = candidates.iter().map(|one| one.kept_rate).max().unwrap_or(0) as f64;
+    let may_be_best = |one: &Finding| one.limit_tps.is_none_or(|limit| limit > best);
     // All were measured at the rate that was asked for: those that kept up have a latency there.
     let enough = spec.rate.is_some() && candidates.iter().any(|one| one.latency_ms.is_some());
     let takes = |one: &&Finding| match enough {
@@ -194,7 +195,7 @@ fn rate_of(finding: &Finding) -> String {
 
 /// Interval in which the highest rate is that one takes.
 pub(super) fn interval(finding: &Finding) -> String {
-    let least = thousands(finding.knee_tps as u64);
+    let least = thousands(finding.kept_rate);
     match finding.limit_tps {
         Some(limit) => format!("{least}–{}", thousands(limit as u64)),
         None => format!("≥ {least}"),

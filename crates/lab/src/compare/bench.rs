@@ -173,6 +173,7 @@ impl<'a> Bench<'a> {
             validators,
             candidate,
             knee_tps: knee.committed_tps,
+            kept_rate: knee.rate,
             limit_tps: knee.limit.as_ref().map(|(rate, _)| *rate as f64),
             bound: knee.limit.as_ref().map(|(_, bound)| bound.clone()),
             idle_ms: knee.idle_ms,

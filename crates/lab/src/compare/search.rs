@@ -155,9 +155,11 @@ struct Search {
     /// Rates that were kept up with and the loads of the bottleneck there, in per cent: under
     /// little load, and the highest.
     loads: [Option<(f64, f64)>; 2],
-    /// Factor to the next rate where the bottleneck is about full and that was not too much yet;
-    /// squared each time.
+    /// Least factor to the next rate where a line leads there; squared each time.
     beyond: f64,
+    /// A line may lead between what was kept up with and what was not: once after each that was
+    /// not, for a load may well level off.
+    is_led: bool,
 }
 
 impl Search {
@@ -174,6 +176,7 @@ impl Search {
             guess: None,
             loads: [None; 2],
             beyond: 1.0 + PRECISION,
+            is_led: true,
         }
     }
 
@@ -196,25 +199,20 @@ impl Search {
         let most = bad as f64 / (1.0 + PRECISION / 2.0);
         let between = |rate: &f64| (least..=most).contains(rate);
         let guess = self.guess.map(|rate| rate as f64);
-        let wanted = self.full_at().filter(between).or(guess).unwrap_or(middle);
+        let full = self.full_at().filter(|_| self.is_led).filter(between);
+        let wanted = full.or(guess).unwrap_or(middle);
         Some(wanted.max(least).min(most) as u64)
     }
 
-    /// The next rate while nothing was too much: where the bottleneck would be full, or, past that,
-    /// as little more as decides.
+    /// The next rate while nothing was too much: where the bottleneck would be full, and each time
+    /// further than the last.
     fn higher(self) -> u64 {
         let good = self.good as f64;
         let next = match self.full_at() {
-            Some(_) if self.is_full() => good * self.beyond,
-            Some(full) => full.min(good * STEP),
+            Some(full) => full.clamp(good * self.beyond, good * STEP),
             None => good * self.step,
         };
         next as u64
-    }
-
-    /// Tells whether the bottleneck is about full at the highest rate that was kept up with.
-    fn is_full(self) -> bool {
-        self.full_at().is_some_and(|full| full <= self.good as f64 * (1.0 + PRECISION))
     }
 
     /// Rate at which the bottleneck would be full, by a line through the loads that are known.
@@ -227,9 +225,8 @@ impl Search {
     /// A rate was kept up with, under this load of the bottleneck.
     fn keep(&mut self, rate: u64, share: Option<f64>) {
         self.step = (self.step * self.step).min(STEP);
-        if self.is_full() {
-            self.beyond = (self.beyond * self.beyond).min(STEP);
-        }
+        self.beyond = (self.beyond * self.beyond).min(STEP);
+        self.is_led = self.bad.is_none();
         self.good = rate;
         self.guess = None;
         self.loads[1] = share.map(|share| (rate as f64, share));
@@ -240,6 +237,7 @@ impl Search {
         self.step = (self.step * self.step).min(STEP);
         // The same guess twice would creep: from then on the gap is halved.
         let first = self.guess.is_none();
+        self.is_led = true;
         self.bad = Some(rate);
         self.guess = Some(committed as u64).filter(|tps| first && *tps > self.good);
     }
@@ -247,7 +245,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use super::{PRECISION, RATE_MAX, RATE_MIN, Search};
+    use super::{PRECISION, PROBES_MAX, RATE_MAX, RATE_MIN, Search};
 
     /// Runs a search for a committee that takes exactly so much.
     fn found(knee: u64, asked: Option<u64>) -> (u64, usize) {
@@ -314,7 +312,31 @@ mod tests {
             }
             let good = search.good as f64;
             assert!(good <= 48_000.0 && good * (1.0 + PRECISION) >= 47_990.0, "{full}: {good}");
-            assert!(probes <= 5, "{full}: {probes} points");
+            assert!(probes <= 6, "{full}: {probes} points");
+        }
+    }
+
+    /// Loads of threads that are always at work level off long before the knee.
+    #[test]
+    fn a_load_that_levels_off_leads_nowhere_and_the_knee_is_found() {
+        for knee in [40_000_u32, 90_000, 150_000] {
+            for level in [50.0, 85.0, 88.5, 95.0] {
+                let share = |rate: u64| (5.0 + 80.0 * rate as f64 / 30_000.0).min(level);
+                let mut search = Search { good: RATE_MIN, ..Search::up_to(None) };
+                search.loads[0] = Some((RATE_MIN as f64, share(RATE_MIN)));
+                let mut probes = 0;
+                while let Some(rate) = search.next() {
+                    if rate <= u64::from(knee) {
+                        search.keep(rate, Some(share(rate)));
+                    } else {
+                        search.refuse(rate, f64::from(knee));
+                    }
+                    probes += 1;
+                }
+                let (good, knee) = (search.good as f64, f64::from(knee));
+                let found = good <= knee && good * (1.0 + PRECISION) >= 0.999 * knee;
+                assert!(found && probes <= PROBES_MAX, "{knee} {level}: {good}, {probes} points");
+            }
         }
     }
 

@@ -113,6 +113,7 @@ fn finding(scheme: SchemeKind, knee_tps: f64, latency_ms: f64, cpu: f64, bytes: 
         validators: 8,
         candidate: candidate(scheme, Policy::Aggregate),
         knee_tps,
+        kept_rate: knee_tps as u64,
         limit_tps: Some(knee_tps * 1.05),
         bound: None,
         idle_ms: 100.0,
@@ -172,6 +173,23 @@ fn what_decided_is_said_even_if_two_of_one_scheme_remain() {
     assert_eq!(advice[0].candidate, Some(bls.candidate), "the first that was asked for");
     assert_eq!(advice[0].ground, Ground::CertificateBytes);
     assert!(advice[0].line.ends_with("Ed25519, in batches has 500 B a certificate"));
+}
+
+/// What one did not keep up with and another did is no tie, whatever was committed of it.
+#[test]
+fn intervals_that_only_touch_are_no_tie() {
+    let ask = spec(&[8], None);
+    let better =
+        Finding { knee_tps: 19_900.0, ..finding(SchemeKind::Bls, 20_000.0, 90.0, 9.0, 60.0) };
+    let refused = finding(SchemeKind::Ed25519, 19_000.0, 50.0, 1.0, 300.0);
+    let refused = Finding { limit_tps: Some(20_000.0), ..refused };
+    let advice = &advise(&ask, &[refused.clone(), better.clone()])[0];
+    assert_eq!((advice.candidate, advice.ground), (Some(better.candidate), Ground::Throughput));
+    let open = Finding { limit_tps: Some(20_100.0), ..refused };
+    let advice = &advise(&ask, &[open.clone(), better])[0];
+    assert_eq!((advice.candidate, advice.ground), (Some(open.candidate), Ground::Latency));
+    assert!(advice.line.contains("a tie in throughput with BLS"), "{}", advice.line);
+    assert!(advice.line.contains("(19,000–20,100 against 20,000–21,000)"), "{}", advice.line);
 }
 
 #[test]

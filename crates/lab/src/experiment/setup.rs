@@ -154,6 +154,9 @@ pub struct Setup {
     /// `true` if simulated connections begin as wide as their receivers let them, and not in slow
     /// start: a point needs a shorter warm-up.
     pub warm_connections: bool,
+    /// Milliseconds in which a simulated load grows to its rate at the beginning; 0 for all of it at
+    /// once.
+    pub ramp_ms: u64,
     /// Milliseconds of the offered rate that may be under way before a simulated point is given up
     /// as more than the committee takes; 0 for any number.
     pub give_up_ms: u64,
@@ -235,6 +238,7 @@ impl Default for Setup {
             downlink_mbit: 5_000,
             packet_loss_ppm: 0,
             warm_connections: false,
+            ramp_ms: 0,
             give_up_ms: 0,
             validators_per_host: 1,
             take_up_us: 0,
@@ -256,7 +260,7 @@ impl Default for Setup {
 
 /// Fields that are no part of a point's key at their defaults, so that points from before there
 /// were such fields keep theirs.
-const ADDED_LATER: [&str; 11] = [
+const ADDED_LATER: [&str; 12] = [
     "keys",
     "fill",
     "mix",
@@ -266,6 +270,7 @@ const ADDED_LATER: [&str; 11] = [
     "overload",
     "packet_loss_ppm",
     "warm_connections",
+    "ramp_ms",
     "give_up_ms",
     "fetch_grace",
 ];
@@ -383,7 +388,7 @@ impl Setup {
         Ok(())
     }
 
-    fn ranges(&self) -> [Range; 21] {
+    fn ranges(&self) -> [Range; 22] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
@@ -401,6 +406,7 @@ impl Setup {
             ("bundle_delay_ms", self.bundle_delay_ms, 0, 10_000),
             ("cores", u64::from(self.cores), 1, 1_024),
             ("packet_loss_ppm", self.packet_loss_ppm, 0, 500_000),
+            ("ramp_ms", self.ramp_ms, 0, 86_400_000),
             ("give_up_ms", self.give_up_ms, 0, 86_400_000),
             ("validators_per_host", u64::from(self.validators_per_host), 1, 1_000),
             ("absent", self.absentees() as u64, 0, n.saturating_sub(1)),

@@ -5,6 +5,7 @@ use super::statistics::Spread;
 use super::{Record, Setup, metrics};
 use quorate_report::text::thousands;
 use serde_json::Value;
+use std::cmp::Ordering;
 
 /// A table's rows, columns and what is left out.
 #[derive(Clone, Debug, Default)]
@@ -17,11 +18,13 @@ pub struct TableSpec {
     pub only: Vec<(String, String)>,
 }
 
-/// The table, rows in the order of the lines. Behind a mean is the standard deviation of its
-/// repeats, and `*` if a point was in doubt; `-` is nothing measured.
+/// The table, rows by the values of their fields. Behind a mean is the standard deviation of its
+/// repeats, `*` if a point was in doubt, and how many of them have the number where not all do; `-`
+/// is nothing measured.
 ///
 /// # Errors
-/// A sentence that names a field or a metric that there is not, or says that no line is left.
+/// A sentence that names a field or a metric that there is not, or a field in which the points of a
+/// row differ, or says that no line is left.
 pub fn tabulate(records: &[Record], spec: &TableSpec) -> Result<String, String> {
     let fields = Setup::fields();
     let named = spec.rows.iter().chain(spec.only.iter().map(|(field, _)| field));
@@ -36,17 +39,21 @@ pub fn tabulate(records: &[Record], spec: &TableSpec) -> Result<String, String> 
     let of = |record: &Record, field: &String| shown(&record.setup.to_json()[field]);
     let kept =
         |record: &&Record| spec.only.iter().all(|(field, value)| of(record, field) == *value);
-    let mut rows: Vec<(Vec<String>, Vec<&Record>)> = Vec::new();
+    let mut rows: Vec<(Vec<Value>, Vec<&Record>)> = Vec::new();
     for record in records.iter().filter(kept) {
-        let name: Vec<String> = spec.rows.iter().map(|field| of(record, field)).collect();
+        let name: Vec<Value> = spec.rows.iter().map(|field| of(record, field)).collect();
         match rows.iter_mut().find(|(other, _)| *other == name) {
             Some((_, alike)) => alike.push(record),
             None => rows.push((name, vec![record])),
         }
     }
+    if let Some(field) = rows.iter().find_map(|(_, points)| differing(points)) {
+        return Err(format!("points of one row differ in '{field}': name it in the rows"));
+    }
     if rows.is_empty() {
         return Err("no line is of such a point".to_owned());
     }
+    rows.sort_by(|(one, _), (other, _)| in_order(one, other));
     let heads = spec.rows.iter().cloned().chain(columns.iter().map(|metric| {
         if metric.unit.is_empty() {
             metric.label.to_owned()
@@ -58,9 +65,30 @@ pub fn tabulate(records: &[Record], spec: &TableSpec) -> Result<String, String> 
     let mut text = line(&heads) + &line(&vec!["---".to_owned(); heads.len()]);
     for (name, points) in rows {
         let cells = columns.iter().map(|metric| cell(&points, metric.name));
-        text += &line(&name.into_iter().chain(cells).collect::<Vec<_>>());
+        text += &line(&name.iter().map(shown).chain(cells).collect::<Vec<_>>());
     }
     Ok(text)
+}
+
+/// Order of rows: by number where both are numbers, else by their text.
+fn in_order(one: &[Value], other: &[Value]) -> Ordering {
+    let pairs = one.iter().zip(other);
+    let each = pairs.map(|(one, other)| match (one.as_f64(), other.as_f64()) {
+        (Some(one), Some(other)) => one.total_cmp(&other),
+        _ => plain(one).cmp(&plain(other)),
+    });
+    each.fold(Ordering::Equal, Ordering::then)
+}
+
+/// A field in which points differ that are to be repeats of one: any but the seed.
+fn differing(points: &[&Record]) -> Option<String> {
+    let (first, others) = points.split_first()?;
+    let first = first.setup.to_json();
+    let fields = first.as_object().into_iter().flatten().filter(|(field, _)| *field != "seed");
+    let differs = |(field, value): &(&String, &Value)| {
+        others.iter().any(|other| other.setup.to_json()[field.as_str()] != **value)
+    };
+    fields.into_iter().find(differs).map(|(field, _)| field.clone())
 }
 
 /// A row's cell: a mean, with what it varies by.
@@ -73,16 +101,19 @@ fn cell(points: &[&Record], metric: &str) -> String {
     let spread =
         if count > 1 { format!(" ± {}", number(rounded(deviation))) } else { String::new() };
     let doubt = if points.iter().any(|point| !point.doubts().is_empty()) { "*" } else { "" };
-    format!("{}{spread}{doubt}", number(rounded(mean)))
+    let all = points.len();
+    let part = if count < all { format!(" ({count} of {all})") } else { String::new() };
+    format!("{}{spread}{doubt}{part}", number(rounded(mean)))
 }
 
 /// A setting as a cell has it.
 fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Number(whole) => whole.as_u64().map_or_else(|| whole.to_string(), thousands),
-        other => other.to_string(),
-    }
+    value.as_u64().map_or_else(|| plain(value), thousands)
+}
+
+/// A setting as it is written in a file.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn line(cells: &[String]) -> String {
@@ -145,6 +176,13 @@ mod tests {
         assert_eq!(refused.unwrap_err(), "no line is of such a point");
         let unknown = TableSpec { rows: names(&["validator"]), ..spec.clone() };
         assert_eq!(tabulate(&records, &unknown).unwrap_err(), "a setup has no field 'validator'");
+        let unlike = TableSpec { rows: names(&["rate"]), ..spec.clone() };
+        let refused = tabulate(&records, &unlike).unwrap_err();
+        assert_eq!(refused, "points of one row differ in 'validators': name it in the rows");
+        let mut failed = records[..2].to_vec();
+        failed.push(Record { measured: Default::default(), ..records[2].clone() });
+        let part = tabulate(&failed, &spec).expect("a table");
+        assert!(part.contains("| 4 | 10,000 | 9,900 (1 of 2) | - |"), "{part}");
         let unknown = TableSpec { columns: names(&["tps"]), ..spec };
         assert_eq!(tabulate(&records, &unknown).unwrap_err(), "there is no metric 'tps'");
     }

@@ -8,7 +8,7 @@ use crate::bench::watch::Watch;
 use crate::http::Door;
 use crate::load::measure::{Recorder, Schedule};
 use crate::machine::{host, own_cpu_seconds};
-use crate::status::{ValidatorStatus, ask_all};
+use crate::status::{ValidatorStatus, ask_all, recovered};
 use parking_lot::Mutex;
 use quorate_report::Report;
 use quorate_report::results::{Beside, LoadOrigin, Measurement};
@@ -94,7 +94,7 @@ impl<'a> Drive<'a> {
     }
 
     fn look(&self) -> Vec<Option<ValidatorStatus>> {
-        ask_all(&self.given.of.status, TIMEOUT).into_iter().map(Result::ok).collect()
+        recovered(ask_all(&self.given.of.status, TIMEOUT).into_iter().map(Result::ok).collect())
     }
 
     /// Waits for the last answers, within the time for them.

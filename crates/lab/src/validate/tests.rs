@@ -40,6 +40,10 @@ fn record(setup: Setup, committed_tps: f64, p50_ms: f64) -> Record {
     }
 }
 
+fn model_of(real: &Record) -> Setup {
+    Setup { runner: RunnerKind::Simulated, ..real.setup.clone() }
+}
+
 fn pair(real: (f64, f64), model: (f64, f64)) -> Pair {
     let setup = spec().points().pop().expect("points");
     let modelled = Setup { runner: RunnerKind::Simulated, ..setup.clone() };
@@ -68,6 +72,9 @@ fn ratios_are_the_model_s_and_latency_counts_where_both_keep_up() {
     let beyond = pair((10_000.0, 900.0), (11_000.0, 2_000.0));
     assert_eq!((beyond.ratios().latency, beyond.judge()), (None, true));
     let mut nothing = within;
+    nothing.real.failed = Some("it exited".to_owned());
+    nothing.model.details = json!({ "doubts": ["the backlog grows"] });
+    assert_eq!(nothing.remarks(), ["real: it exited", "model: the backlog grows"]);
     nothing.real.measured.clear();
     assert!(!nothing.judge());
 }
@@ -92,6 +99,8 @@ fn lines_are_pairs_or_refused() {
     assert_eq!(pairs(both).expect("a pair").len(), 1);
     assert!(pairs(vec![model.clone(), real.clone()]).is_err());
     let other = Record { setup: Setup { rate: 7, ..model.setup.clone() }, ..model };
-    let refused = pairs(vec![real, other]).unwrap_err();
+    let refused = pairs(vec![real.clone(), other.clone()]).unwrap_err();
     assert!(refused.contains("is not followed by its model"), "{refused}");
+    let begun = pairs(vec![real.clone(), Record { setup: model_of(&real), ..other }, real]);
+    assert_eq!(begun.expect("a pair and a half").len(), 1);
 }

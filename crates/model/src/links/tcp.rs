@@ -250,8 +250,9 @@ impl Flow {
     /// Halves the window for each timeout that passed since anything was sent; slow start brings it
     /// back to three quarters of what it was.
     fn rest(&mut self, now: Nanos, path: &Path) {
+        let has_sent = self.last > 0;
         let timeouts = ((now - self.last) / path.timeout()).min(64) as i32;
-        if timeouts > 0 && self.window > INITIAL_WINDOW {
+        if has_sent && timeouts > 0 && self.window > INITIAL_WINDOW {
             self.threshold = self.threshold.max(0.75 * self.window);
             self.window = (self.window * 0.5_f64.powi(timeouts)).max(INITIAL_WINDOW);
         }

@@ -123,7 +123,8 @@ impl State {
             let hashed = counts::peek().hashed_bytes;
             let began = self.service_times.as_ref().map(|_| Instant::now());
             let turn = client.reply(self.now, session, part, &mut self.latencies)?;
-            if let (Some(began), Some(times)) = (began, &mut self.service_times) {
+            let times = self.service_times.as_mut().filter(|_| turn.checked.0 > 0);
+            if let (Some(began), Some(times)) = (began, times) {
                 let hashed = counts::peek().hashed_bytes - hashed;
                 times.add(MachineInput::Replied, began.elapsed(), turn.operations, hashed);
             }

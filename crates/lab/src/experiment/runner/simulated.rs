@@ -124,6 +124,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),
         windows_more: if limit.is_some() { SEARCH_WINDOWS_MORE } else { WINDOWS_MORE },
+        ramp: Duration::from_millis(setup.ramp_ms),
         give_up: limit,
         warm_connections: setup.warm_connections,
         loss: setup.packet_loss_ppm as f64 / 1e6,
