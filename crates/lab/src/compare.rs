@@ -64,7 +64,7 @@ pub struct Finding {
     /// The highest rate that it kept up with, in operations a second; 0 when it did not keep up
     /// with the lowest that was tried.
     pub knee_tps: f64,
-    /// Rate offered there.
+    /// The rate that was offered when it committed that.
     pub kept_rate: u64,
     /// The lowest rate that it did not keep up with; absent when nothing beyond the other was
     /// tried.

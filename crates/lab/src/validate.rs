@@ -132,8 +132,8 @@ impl Pair {
         }
     }
 
-    /// Reasons for which a figure is missing or may not be what it seems: what failed, and doubts of
-    /// the model, each with whose it is.
+    /// Reasons for which a figure is missing or may not be what it seems: what failed, and doubts
+    /// of the model, each with whose it is.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let of = |whose: &str, record: &Record| -> Vec<String> {

@@ -154,8 +154,8 @@ pub struct Setup {
     /// `true` if simulated connections begin as wide as their receivers let them, and not in slow
     /// start: a point needs a shorter warm-up.
     pub warm_connections: bool,
-    /// Milliseconds in which a simulated load grows to its rate at the beginning; 0 for all of it at
-    /// once.
+    /// Milliseconds in which a simulated load grows to its rate at the beginning; 0 for all of it
+    /// at once.
     pub ramp_ms: u64,
     /// Milliseconds of the offered rate that may be under way before a simulated point is given up
     /// as more than the committee takes; 0 for any number.
