@@ -36,38 +36,43 @@ pub fn tabulate(records: &[Record], spec: &TableSpec) -> Result<String, String> 
         found.ok_or_else(|| format!("there is no metric '{name}'"))
     };
     let columns = spec.columns.iter().map(metric).collect::<Result<Vec<_>, _>>()?;
-    let of = |record: &Record, field: &String| shown(&record.setup.to_json()[field]);
-    let kept =
-        |record: &&Record| spec.only.iter().all(|(field, value)| of(record, field) == *value);
-    let mut rows: Vec<(Vec<Value>, Vec<&Record>)> = Vec::new();
-    for record in records.iter().filter(kept) {
-        let name: Vec<Value> = spec.rows.iter().map(|field| of(record, field)).collect();
-        match rows.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, alike)) => alike.push(record),
-            None => rows.push((name, vec![record])),
-        }
+    let rows = rows(records, spec);
+    if rows.is_empty() {
+        return Err("no line is of such a point".to_owned());
     }
     if let Some(field) = rows.iter().find_map(|(_, points)| differing(points)) {
         return Err(format!("points of one row differ in '{field}': name it in the rows"));
     }
-    if rows.is_empty() {
-        return Err("no line is of such a point".to_owned());
-    }
-    rows.sort_by(|(one, _), (other, _)| in_order(one, other));
-    let heads = spec.rows.iter().cloned().chain(columns.iter().map(|metric| {
-        if metric.unit.is_empty() {
-            metric.label.to_owned()
-        } else {
-            format!("{}, {}", metric.label, metric.unit)
-        }
-    }));
-    let heads: Vec<String> = heads.collect();
+    let metric_heads = columns.iter().map(|metric| match metric.unit {
+        "" => metric.label.to_owned(),
+        unit => format!("{}, {unit}", metric.label),
+    });
+    let heads: Vec<String> = spec.rows.iter().cloned().chain(metric_heads).collect();
     let mut text = line(&heads) + &line(&vec!["---".to_owned(); heads.len()]);
     for (name, points) in rows {
         let cells = columns.iter().map(|metric| cell(&points, metric.name));
         text += &line(&name.iter().map(shown).chain(cells).collect::<Vec<_>>());
     }
     Ok(text)
+}
+
+/// The rows by the values of their fields, each with its points.
+fn rows<'a>(records: &'a [Record], spec: &TableSpec) -> Vec<(Vec<Value>, Vec<&'a Record>)> {
+    let mut rows: Vec<(Vec<Value>, Vec<&Record>)> = Vec::new();
+    for record in records {
+        let setup = record.setup.to_json();
+        let of = |field: &String| setup[field.as_str()].clone();
+        if !spec.only.iter().all(|(field, value)| plain(&of(field)) == *value) {
+            continue;
+        }
+        let name: Vec<Value> = spec.rows.iter().map(of).collect();
+        match rows.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, alike)) => alike.push(record),
+            None => rows.push((name, vec![record])),
+        }
+    }
+    rows.sort_by(|(one, _), (other, _)| in_order(one, other));
+    rows
 }
 
 /// Order of rows: by number where both are numbers, else by their text.
