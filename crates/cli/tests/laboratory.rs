@@ -159,11 +159,15 @@ fn the_model_is_held_against_a_real_committee() {
 
     let kept = fs::read_to_string(lines).unwrap();
     let turned: Vec<&str> = kept.lines().rev().collect();
-    fs::write(lines, turned.join("\n")).unwrap();
+    fs::write(lines, turned.join("\n") + "\n").unwrap();
     let refused = quorate(&["validate", "--from", lines]);
     assert_eq!(refused.status.code(), Some(2));
     let said = stderr(&refused);
     assert!(said.contains("is not followed by its model"), "{said}");
+    fs::write(lines, kept.lines().next().unwrap().to_owned() + "\n").unwrap();
+    let refused = quorate(&["validate", "--from", lines]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("no point is whole"), "{}", stderr(&refused));
 }
 
 /// A text without what tells one run from another: dates, the seconds that a point took, and the

@@ -208,9 +208,10 @@ impl Options {
 
 fn kept(file: &Path) -> Result<Vec<Pair>, Failure> {
     let records = results::read(file).map_err(|error| Failure::usage(error.to_string()))?;
-    if records.is_empty() {
-        return Err(Failure::usage(format!("{}: no results", file.display())));
+    let named = |error: String| Failure::usage(format!("{}: {error}", file.display()));
+    let pairs = validate::pairs(records).map_err(named)?;
+    if pairs.is_empty() {
+        return Err(named("no point is whole".to_owned()));
     }
-    let named = |error| Failure::usage(format!("{}: {error}", file.display()));
-    validate::pairs(records).map_err(named)
+    Ok(pairs)
 }
