@@ -49,9 +49,8 @@ impl Replies {
     }
 }
 
-/// About what an answer takes: its results twice, as they are and encoded.
 fn size(answer: &Answer) -> usize {
-    2 * answer.results.encoded_len() + 32 * answer.results.len() + 200
+    answer.results.iter().map(|outcome| outcome.bytes().len() + 32).sum::<usize>() + 200
 }
 
 #[cfg(test)]

@@ -18,8 +18,6 @@ pub struct Results(Arc<Hashed>);
 #[derive(Debug, PartialEq, Eq)]
 struct Hashed {
     outcomes: Vec<Outcome>,
-    /// The encoding: every replica's answer carries it, to everybody that asks.
-    encoded: Box<[u8]>,
     digest: Digest,
 }
 
@@ -28,20 +26,13 @@ impl Results {
     #[must_use]
     pub fn new(outcomes: Vec<Outcome>) -> Self {
         let encoded = borsh::to_vec(&outcomes).expect("encoding into memory cannot fail");
-        let digest = hash(&encoded);
-        Self(Arc::new(Hashed { outcomes, encoded: encoded.into(), digest }))
+        Self(Arc::new(Hashed { outcomes, digest: hash(&encoded) }))
     }
 
     /// Hash over the encoded results.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.0.digest
-    }
-
-    /// Bytes of the encoding.
-    #[must_use]
-    pub fn encoded_len(&self) -> usize {
-        self.0.encoded.len()
     }
 }
 
@@ -54,7 +45,7 @@ impl Deref for Results {
 
 impl BorshSerialize for Results {
     fn serialize<W: io::Write>(&self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(&self.0.encoded)
+        self.0.outcomes.serialize(writer)
     }
 }
 
