@@ -1,5 +1,7 @@
 //! Failures of commands, and their exit codes.
 
+use quorate_lab::calibrate::CalibrateError;
+use quorate_lab::experiment::RunError;
 use std::fmt::{self, Display};
 use std::process::ExitCode;
 
@@ -56,6 +58,25 @@ impl fmt::Display for Failure {
             | Self::Disk(text)
             | Self::LacksVersion(text) => f.write_str(text),
             Self::Reported(_) => f.write_str("what is wrong was said"),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Interrupted => Self::run("interrupted"),
+            RunError::Failed(reason) => Self::Run(reason),
+            RunError::Refused(reason) => Self::Usage(reason),
+        }
+    }
+}
+
+impl From<CalibrateError> for Failure {
+    fn from(error: CalibrateError) -> Self {
+        match error {
+            CalibrateError::Storage(_) => Self::Disk(error.to_string()),
+            _ => Self::run(error),
         }
     }
 }

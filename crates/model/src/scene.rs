@@ -48,7 +48,8 @@ pub struct Scene {
     /// [`Estimate::doubts`]: crate::Estimate::doubts
     pub windows_more: u32,
     /// Time in which the load grows evenly to its rate, at the beginning; zero for all of it at
-    /// once, which leaves a backlog of seconds where connections are new. Not of closed loops.
+    /// once, which leaves a backlog of seconds while authors open their windows
+    /// ([`quorate_engine::FlowControl`]). Not of closed loops.
     pub ramp: Duration,
     /// Operations under way, in time at the offered rate, beyond which the run is given up: it ends
     /// there with [`Doubt::GivenUp`], and rates and loads are those since the load began. At least

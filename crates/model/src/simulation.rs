@@ -119,19 +119,29 @@ impl Simulation {
         scene: &Scene,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Estimate, ServiceTimes), SceneError> {
+        let mut estimate = self.last_window(scene, progress)?;
+        estimate.answered = self.state.latencies.answered;
+        Ok((estimate, self.state.service_times.unwrap_or_default()))
+    }
+
+    /// Runs window after window; returns the estimate of the last.
+    fn last_window(
+        &mut self,
+        scene: &Scene,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Estimate, SceneError> {
         let began = Instant::now();
         let mut left = if scene.is_of_a_crash() { 0 } else { scene.windows_more };
         let mut grew = false;
         loop {
             if let Some(doubt) = self.run_window(progress)? {
-                return Ok((self.given_up(began.elapsed(), doubt), ServiceTimes::default()));
+                return Ok(self.given_up(began.elapsed(), doubt));
             }
             let mut estimate = self.estimate(began.elapsed());
             estimate.doubts = doubts(scene, &estimate);
             let grows = estimate.doubts.iter().any(Doubt::is_growth);
             if left == 0 || estimate.doubts.is_empty() || grew && grows {
-                estimate.answered = std::mem::take(&mut self.state.latencies.answered);
-                return Ok((estimate, self.state.service_times.take().unwrap_or_default()));
+                return Ok(estimate);
             }
             self.move_window();
             (left, grew) = (left - 1, grows);
@@ -172,7 +182,6 @@ impl Simulation {
         let mut estimate = self.estimate(wall);
         let seconds = (self.window.end - self.window.start) as f64 / 1e9;
         estimate.committed_tps = self.state.latencies.committed as f64 / seconds;
-        estimate.answered = std::mem::take(&mut self.state.latencies.answered);
         estimate.doubts.push(doubt);
         estimate
     }

@@ -26,6 +26,15 @@ pub fn milliseconds(ms: f64) -> String {
     }
 }
 
+/// A table in Markdown: its headings, a rule and its rows, a line each.
+#[must_use]
+pub fn markdown_table(headings: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let rule = vec!["---".to_owned(); headings.len()];
+    let rows: String = rows.map(|cells| line(&cells)).collect();
+    format!("{}{}{rows}", line(headings), line(&rule))
+}
+
 /// A whole number in text with a comma between thousands; other text as it is.
 #[must_use]
 pub fn grouped(text: &str) -> String {

@@ -4,7 +4,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use quorate_lab::calibrate::{self, CalibrateError};
+use quorate_lab::calibrate;
 use quorate_model::Prices;
 use std::path::{Path, PathBuf};
 
@@ -55,10 +55,7 @@ impl Options {
         let program = std::env::current_exe().map_err(Failure::run)?;
         let prices = calibrate::calibrate(&folder, &program, begin);
         bar.finish_and_clear();
-        prices.map_err(|error| match error {
-            CalibrateError::Storage(_) => Failure::Disk(error.to_string()),
-            _ => Failure::run(error),
-        })
+        prices.map_err(Failure::from)
     }
 }
 

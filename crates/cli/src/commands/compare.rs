@@ -13,7 +13,7 @@ use quorate_engine::Settings;
 use quorate_lab::compare::{self, Candidate, Comparison, ComparisonSpec, Means};
 use quorate_lab::experiment::page::{self, Origin};
 use quorate_lab::experiment::results::Writer;
-use quorate_lab::experiment::{RunError, RunnerKind, Runners, Setup, Shard};
+use quorate_lab::experiment::{RunnerKind, Runners, Setup, Shard};
 use quorate_lab::machine::MachineInfo;
 use quorate_model::Prices;
 use quorate_storage::Durability;
@@ -151,7 +151,7 @@ impl Options {
             return self.measure_part(shard, &spec, &means);
         }
         let comparison = if self.join.is_empty() {
-            compare::compare(&spec, &means).map_err(fail)
+            compare::compare(&spec, &means).map_err(Failure::from)
         } else {
             self.join_parts(&spec, &means)
         };
@@ -267,13 +267,5 @@ impl Options {
             output::line(&format!("\npage: {}", written[0].display()));
         }
         Ok(())
-    }
-}
-
-fn fail(error: RunError) -> Failure {
-    match error {
-        RunError::Interrupted => Failure::run("interrupted"),
-        RunError::Failed(reason) => Failure::run(reason),
-        RunError::Refused(reason) => Failure::usage(reason),
     }
 }

@@ -4,8 +4,8 @@ use crate::failure::{CommandResult, Failure};
 use crate::{output, signals};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use quorate_lab::calibrate::{self, CalibrateError};
-use quorate_lab::experiment::{RunError, Runners, results};
+use quorate_lab::calibrate;
+use quorate_lab::experiment::{Runners, results};
 use quorate_lab::machine::MachineInfo;
 use quorate_lab::validate::{self, Means, Pair, ValidationSpec};
 use quorate_model::Prices;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// to reality; latency is judged where both commit what is offered.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quorate validate                               four, ten and twenty validators, ten minutes\n  \
+    quorate validate                               four, ten and twenty validators, 36 points\n  \
     quorate validate -n 4 --durability fsync       one size, one durability\n  \
     quorate validate --prices here.toml            at the prices of an earlier calibration\n  \
     quorate validate --from validate.jsonl --markdown\n                                                 \
@@ -104,13 +104,9 @@ impl Options {
             progress: &progress,
             interrupted: &interrupted,
         };
-        let pairs = validate::validate(&spec, &means).map_err(|error| match error {
-            RunError::Interrupted => Failure::run("interrupted"),
-            RunError::Failed(reason) => Failure::run(reason),
-            RunError::Refused(reason) => Failure::usage(reason),
-        });
+        let pairs = validate::validate(&spec, &means);
         bar.finish_and_clear();
-        pairs
+        Ok(pairs?)
     }
 
     fn spec(&self, program: &Path) -> Result<ValidationSpec, Failure> {
@@ -144,12 +140,8 @@ impl Options {
         }
         let folder = std::env::temp_dir();
         let prices = calibrate::calibrate(&folder, program, &mut |_| {});
-        let prices = prices.map_err(|error| match error {
-            CalibrateError::Storage(_) => Failure::Disk(error.to_string()),
-            _ => Failure::run(error),
-        })?;
         let path = self.out.join("here.toml");
-        std::fs::write(&path, prices.to_toml()).map_err(|error| self.unwritable(&error))?;
+        std::fs::write(&path, prices?.to_toml()).map_err(|error| self.unwritable(&error))?;
         Ok(path.display().to_string())
     }
 

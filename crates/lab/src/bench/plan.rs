@@ -27,5 +27,15 @@ pub(super) fn plan(config: &BenchConfig) -> Vec<Event> {
     events
 }
 
+/// Index of the next event whose time has come, so many seconds into the window. A change waits
+/// while an epoch `is_beginning`, and holds up no other event.
+pub(super) fn next_due(events: &[Event], second: f64, is_beginning: bool) -> Option<usize> {
+    let may_happen = |event: &Event| {
+        let waits = is_beginning && matches!(event.action, Action::Change(_));
+        event.at.second <= second && !waits
+    };
+    events.iter().rposition(may_happen)
+}
+
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use super::config::BenchConfig;
 use super::events::{Action, Event, Target};
 use super::evidence::{Evidence, Sample, ValidatorState, growth, on_this_machine};
 use super::health::{self, Health, HealthIssue};
-use super::plan::plan;
+use super::plan::{next_due, plan};
 use super::recovery::Series;
 use super::siege::Siege;
 use super::watch::Tracks;
@@ -314,16 +314,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The next event whose time has come. A change waits for the epoch that the one before it
-    /// began, and holds up no other event.
+    /// Takes the next event whose time has come.
     fn take_due(&mut self, opened: Instant) -> Option<Event> {
-        let now = Instant::now();
-        let is_crossing = self.borders.iter().any(|(_, border)| !border.is_finished());
-        let may_happen = |event: &Event| {
-            let is_due = now >= opened + Duration::from_secs_f64(event.at.second);
-            is_due && !(is_crossing && matches!(event.action, Action::Change(_)))
-        };
-        let next = self.events.iter().rposition(may_happen)?;
+        // Negative before the window opens: nothing is due then.
+        let second = Instant::now().checked_duration_since(opened)?.as_secs_f64();
+        let is_beginning = self.borders.iter().any(|(_, border)| !border.is_finished());
+        let next = next_due(&self.events, second, is_beginning)?;
         Some(self.events.remove(next))
     }
 

@@ -3,7 +3,7 @@
 use super::figure::number;
 use super::statistics::Spread;
 use super::{Record, Setup, metrics};
-use quorate_report::text::thousands;
+use quorate_report::text::{markdown_table, thousands};
 use serde_json::Value;
 use std::cmp::Ordering;
 
@@ -48,12 +48,11 @@ pub fn tabulate(records: &[Record], spec: &TableSpec) -> Result<String, String> 
         unit => format!("{}, {unit}", metric.label),
     });
     let heads: Vec<String> = spec.rows.iter().cloned().chain(metric_heads).collect();
-    let mut text = line(&heads) + &line(&vec!["---".to_owned(); heads.len()]);
-    for (name, points) in rows {
+    let rows = rows.into_iter().map(|(name, points)| {
         let cells = columns.iter().map(|metric| cell(&points, metric.name));
-        text += &line(&name.iter().map(shown).chain(cells).collect::<Vec<_>>());
-    }
-    Ok(text)
+        name.iter().map(shown).chain(cells).collect()
+    });
+    Ok(markdown_table(&heads, rows))
 }
 
 /// The rows by the values of their fields, each with its points.
@@ -119,10 +118,6 @@ fn shown(value: &Value) -> String {
 /// A setting as it is written in a file.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn line(cells: &[String]) -> String {
-    format!("| {} |\n", cells.join(" | "))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::result::write;
 use super::table::{against_heading, cells, columns, ratio_cells, remarks};
 use super::{SuiteError, SuiteResult};
-use quorate_report::text::span;
+use quorate_report::text::{markdown_table, span};
 use serde_json::Value;
 use std::path::Path;
 
@@ -89,9 +89,6 @@ fn sections(result: &SuiteResult) -> String {
 }
 
 fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let headings: Vec<String> = columns.iter().map(|&column| column.to_owned()).collect();
-    let rule = format!("|{}\n", "---|".repeat(columns.len()));
-    let rows: String = rows.map(|cells| line(&cells)).collect();
-    format!("{}{rule}{rows}", line(&headings))
+    markdown_table(&headings, rows)
 }

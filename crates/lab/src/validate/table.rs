@@ -3,7 +3,7 @@
 use super::{Pair, Ratios, meets};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use quorate_report::text::{milliseconds, thousands};
+use quorate_report::text::{markdown_table, milliseconds, thousands};
 
 const HEADER: [&str; 13] = [
     "n", "disk", "delay", "offered", "tx/s", "model", "ratio", "p50 ms", "model", "ratio", "cores",
@@ -30,13 +30,8 @@ pub fn table(pairs: &[Pair]) -> String {
 /// The pairs as a table in Markdown; a ratio that misses the goal is bold.
 #[must_use]
 pub fn markdown(pairs: &[Pair]) -> String {
-    let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut text = row(&HEADER.map(str::to_owned));
-    text += &row(&HEADER.map(|_| "---".to_owned()));
-    for pair in pairs {
-        text += &row(&cells(pair, |ratio| format!("**{ratio:.2}**")));
-    }
-    text
+    let row = |pair| cells(pair, |ratio| format!("**{ratio:.2}**")).into();
+    markdown_table(&HEADER.map(str::to_owned), pairs.iter().map(row))
 }
 
 fn cells(pair: &Pair, missed: impl Fn(f64) -> String) -> [String; 13] {

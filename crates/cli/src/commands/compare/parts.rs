@@ -1,6 +1,6 @@
 //! A comparison divided among machines: `quorate compare --shard` and `--join`.
 
-use super::{Options, fail};
+use super::Options;
 use crate::commands::part_files;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
@@ -20,7 +20,7 @@ impl Options {
     ) -> CommandResult {
         let path = self.out.join(shard.file_name(WHOLE));
         let measured = compare::measure_part(spec, shard, &path, self.resume, means);
-        let records = measured.map_err(fail)?;
+        let records = measured?;
         if self.json {
             output::text(&results::lines(&records));
             return Ok(());
@@ -40,7 +40,7 @@ impl Options {
     ) -> Result<Comparison, Failure> {
         let parts = part_files::read(&self.join, WHOLE)?;
         compare::join(spec, &parts, means).map_err(|error| match error {
-            FailedJoin::Run(error) => fail(error),
+            FailedJoin::Run(error) => error.into(),
             // Somebody still has to measure: no mistake in the command.
             missing @ FailedJoin::Parts(JoinError::Missing { .. }) => Failure::run(missing),
             other => Failure::usage(other),

@@ -1,4 +1,4 @@
-use super::plan;
+use super::{next_due, plan};
 use crate::bench::BenchConfig;
 use crate::bench::config::tests::config;
 use crate::bench::events::Action;
@@ -34,4 +34,20 @@ fn a_change_is_the_committee_s() {
     let order: Vec<_> = plan.iter().rev().map(|e| (e.action, e.at.to_string())).collect();
     let expected = [(Action::Change(0), "committee@2".into()), (Action::Kill, "0@5".into())];
     assert_eq!(order, expected);
+}
+
+#[test]
+fn a_change_waits_for_an_epoch_that_is_beginning_and_holds_up_nothing() {
+    let changes = ["add 1 at 2", "protocol sbft at 3"].map(|text| text.parse().expect("WHAT at T"));
+    let kills = vec!["0@4".parse().expect("I@T")];
+    let mut left = plan(&BenchConfig { changes: changes.into(), kills, ..config() });
+    let mut next = |second, is_beginning| {
+        next_due(&left, second, is_beginning).map(|index| left.remove(index).action)
+    };
+    assert_eq!(next(1.9, false), None);
+    assert_eq!(next(3.5, false), Some(Action::Change(0)));
+    assert_eq!(next(3.5, true), None);
+    assert_eq!(next(4.0, true), Some(Action::Kill));
+    assert_eq!(next(60.0, true), None);
+    assert_eq!(next(60.0, false), Some(Action::Change(1)));
 }

@@ -32,6 +32,13 @@ fn the_time_runs_from_the_event_to_the_first_good_interval_after_the_dip() {
     );
 }
 
+/// A change that waited for the epoch before it may come when the load is over.
+#[test]
+fn nothing_is_told_of_what_comes_after_the_load() {
+    assert_eq!(recover(&[], &[9.0], 1), []);
+    assert_eq!(recover(&[], &[8.9], 1).len(), 1);
+}
+
 #[test]
 fn no_dip_is_no_recovery() {
     let found = recover(&[(20, 0)], &[3.0], 1);
