@@ -40,12 +40,14 @@ mod entries;
 mod group_commit;
 mod held_back;
 pub mod leaving;
+mod pacer;
 
 pub use barrier::{Barrier, barrier};
 pub use deferred::Deferred;
 pub use entries::{EntryClass, LogEntry};
 pub use group_commit::GroupCommit;
 pub use held_back::HeldBack;
+pub use pacer::Pacer;
 
 use crate::Message;
 use quorate_crypto::mutants::{self, Mutant};

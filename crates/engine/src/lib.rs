@@ -71,8 +71,8 @@ pub use session::{
     Session, SessionEffect, SessionEvent, SessionSpec, reject_answers,
 };
 pub use settings::{
-    Availability, Comparison, FlowControl, SNAPSHOT_INTERVALS_MAX, Settings, SettingsError,
-    UnknownSetting,
+    Availability, Comparison, FlowControl, SNAPSHOT_INTERVALS_MAX, Sealing, Settings,
+    SettingsError, UnknownSetting,
 };
 pub use signed_evidence::{EvidenceLog, SignedEvidence, SignedPair};
 pub use snapshots::Offered;

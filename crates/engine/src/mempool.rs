@@ -8,6 +8,7 @@
 
 mod open;
 
+use crate::Sealing;
 use crate::flow::Flow;
 use crate::refusals::{Refusal, is_beyond_share};
 use open::Open;
@@ -37,6 +38,8 @@ pub(crate) struct Mempool {
     /// Parts of `pending_bytes` by client.
     shares: BTreeMap<ClientId, usize>,
     flow: Flow,
+    /// On demand: time before which nothing is sealed after a full body.
+    rests_until: Time,
     /// Set while the disk is nearly full: nothing is taken, nothing sealed.
     is_closed: bool,
 }
@@ -57,8 +60,10 @@ struct Pending {
 pub(crate) struct Limits {
     /// A body that fills this is sealed.
     pub(crate) capacity: Capacity,
-    /// A body this old is sealed.
+    /// A body this old is sealed; on demand, the time from one full body to the next.
     pub(crate) batch_delay: Duration,
+    /// When a body is sealed that is not full.
+    pub(crate) sealing: Sealing,
     /// Most bytes of requests that are not executed yet.
     pub(crate) bytes_max: usize,
     /// Most bytes of bodies under way.
@@ -86,6 +91,7 @@ impl Mempool {
                 Some(slack) => Flow::new(limits.window_max, slack),
                 None => Flow::fixed(limits.window_max),
             },
+            rests_until: Time::default(),
             is_closed: false,
         }
     }
@@ -125,11 +131,34 @@ impl Mempool {
     pub(crate) fn seal(&mut self, now: Time) -> Option<Body> {
         self.drop_open_elsewhere();
         let waited = now >= self.due()?;
-        let capacity = self.limits.capacity.within(self.flow.window() / 2);
+        let capacity = self.capacity();
         let full = self.open.fills(capacity);
         if !(self.flow.is_idle() || (self.flow.has_room() && (full || waited))) {
             return None;
         }
+        if self.limits.sealing == Sealing::Demand {
+            if !full || now < self.rests_until {
+                return None;
+            }
+            self.rests_until = now + self.limits.batch_delay;
+        }
+        Some(self.seal_open(now, capacity))
+    }
+
+    /// Seals what there is, on demand; the error is the time at which it may be.
+    pub(crate) fn seal_on_demand(&mut self, now: Time) -> Result<Option<Body>, Time> {
+        self.drop_open_elsewhere();
+        if self.limits.sealing == Sealing::Delay || self.due().is_none() {
+            return Ok(None);
+        }
+        if now < self.rests_until {
+            return Err(self.rests_until);
+        }
+        let capacity = self.capacity();
+        Ok(Some(self.seal_open(now, capacity)))
+    }
+
+    fn seal_open(&mut self, now: Time, capacity: Capacity) -> Body {
         let requests = self.open.take(now, capacity);
         if mutants::active(Mutant::HotStuffDropBeyondBatch) {
             self.open = Open::default();
@@ -137,14 +166,20 @@ impl Mempool {
         let body = Body::seal(self.author, self.next_sequence, &requests);
         self.flow.sealed(now, self.next_sequence, body.raw.len());
         self.next_sequence += 1;
-        Some(body)
+        body
     }
 
     /// Time at which the open body has waited long enough; `None` while the window, or the disk, is
     /// full.
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.due().filter(|_| self.flow.has_room())
+        let is_awaited = self.limits.sealing == Sealing::Delay || self.open.fills(self.capacity());
+        self.due().filter(|_| is_awaited && self.flow.has_room())
+    }
+
+    /// Room in the next body.
+    fn capacity(&self) -> Capacity {
+        self.limits.capacity.within(self.flow.window() / 2)
     }
 
     /// A body is stored here: what it carries need not be sealed again. It will be ordered, by this
@@ -237,7 +272,10 @@ impl Mempool {
 
     fn due(&self) -> Option<Time> {
         let since = self.open.since().filter(|_| !self.is_closed)?;
-        Some(since + self.limits.batch_delay)
+        Some(match self.limits.sealing {
+            Sealing::Delay => since + self.limits.batch_delay,
+            Sealing::Demand => self.rests_until,
+        })
     }
 }
 

@@ -700,6 +700,7 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
             operations: settings.block_operations_max(),
         },
         batch_delay: Duration::from_millis(settings.batch_delay_ms),
+        sealing: settings.comparison.sealing,
         bytes_max: settings.mempool_bytes_max,
         window_max: settings.author_bytes_max / 2,
         filters: settings.comparison.filter_requests,

@@ -6,10 +6,11 @@ mod comparison;
 mod table;
 
 pub use agreed::UnknownSetting;
-pub use comparison::{Comparison, FlowControl};
+pub use comparison::{Comparison, FlowControl, Sealing};
 
 use quorate_consensus::{Liveness, ProtocolKind};
 use quorate_crypto::Policy;
+use quorate_types::Payload;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use table::Table;
@@ -210,6 +211,16 @@ impl Settings {
         match self.comparison.block_operations_max {
             0 => usize::MAX,
             most => usize::try_from(most).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Most bodies that a block names.
+    #[must_use]
+    pub fn block_bodies_max(&self) -> usize {
+        match self.comparison.block_bodies_max {
+            0 => Payload::BODIES_MAX,
+            most => usize::try_from(most)
+                .map_or(Payload::BODIES_MAX, |most| most.min(Payload::BODIES_MAX)),
         }
     }
 

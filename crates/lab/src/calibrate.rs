@@ -12,6 +12,7 @@ mod disk;
 mod net;
 mod signatures;
 mod threads;
+mod waking;
 
 use crate::stopwatch;
 use quorate_model::{PerStation, Prices, SceneError};
@@ -78,6 +79,7 @@ pub fn calibrate(
         date: today(),
         note: note.to_owned(),
         cores: u16::try_from(cores).unwrap_or(u16::MAX),
+        wake_delay_us: waking::measure(),
         ed25519,
         bls,
         secp256k1,

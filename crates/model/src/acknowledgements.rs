@@ -28,6 +28,11 @@ impl Acknowledgements {
         is_first
     }
 
+    /// Returns `true` if its author waits for acknowledgements of a body.
+    pub(crate) fn waits(&self, body: &BodyRef) -> bool {
+        self.have.contains_key(body)
+    }
+
     /// Its author hears that one more member has a body, itself among them. Returns `true` if it
     /// waited for that one.
     pub(crate) fn acknowledge(&mut self, body: BodyRef) -> bool {

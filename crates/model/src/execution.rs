@@ -106,6 +106,11 @@ impl SharedExecution {
         self.bodies.get(name).map_or(0, |body| body.requests.len())
     }
 
+    /// Bytes of a body; 0 for one that nobody stored.
+    pub(crate) fn bytes(&self, name: &BodyRef) -> usize {
+        self.bodies.get(name).map_or(0, |body| body.raw.len())
+    }
+
     pub(crate) fn read(&self, request: &ReadRequest) -> ReadAnswer {
         let items = request.items.iter().map(|item| {
             let found = match item {

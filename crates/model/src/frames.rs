@@ -3,7 +3,7 @@
 use crate::time::Nanos;
 use bytes::Bytes;
 use quorate_engine::{FrameTag, Incoming, Message};
-use quorate_types::{ClientId, Lane, Peer, Verified};
+use quorate_types::{BodyRef, ClientId, Lane, Peer, Verified};
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ pub(crate) struct Frame {
     pub(crate) lane: Lane,
     /// Client that it is for, if it is for one.
     pub(crate) client: Option<ClientId>,
+    /// Body that it carries, if it carries one.
+    pub(crate) body: Option<BodyRef>,
     /// Its bytes on the wire, length prefix included.
     pub(crate) bytes: usize,
     /// Tag and header.
@@ -43,6 +45,10 @@ impl Frame {
         message: &Message,
         checked: Option<SharedCheck>,
     ) -> Rc<Self> {
+        let body = match message {
+            Message::Body(body) => Some(body.reference),
+            _ => None,
+        };
         let pieces = message.frame();
         let bytes = pieces.len();
         let mut pieces = pieces.0.into_iter();
@@ -52,6 +58,7 @@ impl Frame {
             peer,
             lane: message.lane(),
             client,
+            body,
             bytes,
             head,
             raw: pieces.collect(),
@@ -74,6 +81,7 @@ impl Frame {
             peer,
             lane,
             client,
+            body: None,
             bytes,
             head: Bytes::new(),
             raw: Vec::new(),
@@ -87,6 +95,11 @@ impl Frame {
     pub(crate) fn each(self: &Rc<Self>) -> impl Iterator<Item = &Rc<Self>> {
         let alone = self.parts.is_empty().then_some(self);
         alone.into_iter().chain(&self.parts)
+    }
+
+    /// Returns `true` if it carries a body of its sender's own.
+    pub(crate) fn is_own_body(&self) -> bool {
+        self.body.is_some_and(|body| body.author.index() == self.from)
     }
 
     pub(crate) fn tag(&self) -> Option<FrameTag> {

@@ -9,6 +9,9 @@ use crate::time::Nanos;
 pub(crate) struct InService {
     pub(crate) member: usize,
     pub(crate) station: Station,
+    /// When its thread was ready to run, and how long it takes alone.
+    pub(crate) ready: Nanos,
+    pub(crate) cost: Nanos,
     pub(crate) completion: Completion,
 }
 
@@ -53,10 +56,9 @@ impl Hosts {
         self.hosts[self.of(member)].processor.is_taken()
     }
 
-    /// Begins the service of a job that takes `cost` alone.
-    pub(crate) fn start(&mut self, now: Nanos, cost: Nanos, job: InService) {
-        let host = self.of(job.member);
-        let number = match self.free.pop() {
+    /// Takes in a job whose service [`Hosts::start`] begins; returns its number.
+    pub(crate) fn admit(&mut self, job: InService) -> usize {
+        match self.free.pop() {
             Some(number) => {
                 self.jobs[number] = Some(job);
                 number
@@ -65,8 +67,15 @@ impl Hosts {
                 self.jobs.push(Some(job));
                 self.jobs.len() - 1
             }
-        };
+        }
+    }
+
+    /// Begins the service of a job that was taken in; returns its host.
+    pub(crate) fn start(&mut self, now: Nanos, number: usize) -> usize {
+        let job = self.jobs[number].as_ref().expect("taken in");
+        let (host, cost) = (self.of(job.member), job.cost);
         self.hosts[host].processor.start(now, cost, number);
+        host
     }
 
     /// Time at which a host is to be looked at for jobs that are done, unless an event for an

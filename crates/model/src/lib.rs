@@ -52,6 +52,7 @@ mod jobs;
 mod latency;
 mod links;
 mod nodes;
+mod outbox;
 mod outcome;
 mod prices;
 mod processor;

@@ -90,7 +90,7 @@ pub(crate) struct Flight {
 }
 
 /// Name of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionId(usize);
 
 impl ConnectionId {
@@ -156,6 +156,12 @@ impl Links {
     /// Connection that a frame goes over.
     pub(crate) fn connection(&self, from: usize, to: Destination, lane: Lane) -> ConnectionId {
         ConnectionId((from * self.members + to.index()) * 4 + lane_index(lane))
+    }
+
+    /// Time from which a connection's socket has room for another frame: what is before it leaves
+    /// within a round trip from then.
+    pub(crate) fn writable(&self, id: ConnectionId) -> Nanos {
+        self.connections[id.0].free.saturating_sub(self.paths[id.0 / 4].round_trip)
     }
 
     /// Hands a frame to the network. What is on its way with that is added to `flights`; returns

@@ -11,7 +11,7 @@ use crate::workload::Work;
 use bytes::Bytes;
 use quorate_crypto::counts;
 use quorate_deterministic::genesis::{self, WALL_ORIGIN_MS};
-use quorate_engine::host::{Barrier, Gated, GroupCommit, LOG_BACKLOG_BYTES_MAX, barrier};
+use quorate_engine::host::{Barrier, Gated, GroupCommit, LOG_BACKLOG_BYTES_MAX, Pacer, barrier};
 use quorate_engine::{Replica, ReplicaConfig, Verifier};
 use quorate_types::machine::{Entry, SnapshotsOnDisk};
 use quorate_types::service::Preparation;
@@ -31,6 +31,10 @@ pub(crate) struct Validator {
     pub(crate) log_bytes: usize,
     /// Bytes of the group being written: of bodies, and of everything.
     pub(crate) group: (usize, usize),
+    /// Time for which its machine's thread was ready to run and had no processor, since the
+    /// beginning, and what that makes of its proposals' pace.
+    pub(crate) ready: Nanos,
+    pub(crate) pacer: Pacer,
     /// Time for which its timer is armed.
     pub(crate) armed: Option<Nanos>,
     /// Its timer was due, and waits for the machine.
@@ -138,6 +142,8 @@ impl Nodes {
                 log,
                 log_bytes: 0,
                 group: (0, 0),
+                ready: 0,
+                pacer: Pacer::default(),
                 armed: None,
                 timeout_queued: false,
                 alive: true,

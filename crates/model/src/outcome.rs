@@ -176,8 +176,11 @@ pub struct Estimate {
     pub bottleneck: Bottleneck,
     /// Bytes sent by a validator to other places, a second, on average.
     pub bytes_sent_per_second: f64,
-    /// Bulk frames dropped because too much was under way to one peer.
+    /// Bulk frames dropped because too much was under way to one peer, or taken back.
     pub dropped: u64,
+    /// Pause before a proposal for want of processors, at the end of the run: the longest of any
+    /// validator's, in milliseconds.
+    pub pace_ms: u64,
     /// Seconds of the wall clock that the run took.
     pub wall_s: f64,
     /// Seconds of virtual time that it simulated.

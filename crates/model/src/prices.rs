@@ -27,6 +27,10 @@ pub struct Prices {
     pub note: String,
     /// Cores of such a machine, each as quick as this list's.
     pub cores: u16,
+    /// Time from waking a thread until it runs on a core that was idle, in microseconds: the core
+    /// has to be woken as well. Nobody's core time.
+    #[serde(default)]
+    pub wake_delay_us: f64,
     /// Prices of Ed25519 signatures.
     pub ed25519: Ed25519Prices,
     /// Prices of BLS12-381 signatures.
@@ -209,6 +213,9 @@ pub struct LogPrices {
     pub byte_ns: f64,
     /// A sync that is alone on its disk, whatever was written. Only under `fsync`.
     pub sync_us: f64,
+    /// Part of that for which the log's thread has a core. Only under `fsync`.
+    #[serde(default)]
+    pub sync_core_us: f64,
     /// A sync where many logs of one disk sync at once: the time by which the next is done later,
     /// at most `sync_us`. Only under `fsync`.
     pub sync_shared_us: f64,

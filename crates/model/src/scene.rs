@@ -3,6 +3,7 @@
 use crate::prices::Prices;
 use crate::profile::Profile;
 use crate::workload::{Arrivals, Load, Receivers, Work};
+use quorate_consensus::ProtocolKind;
 use quorate_crypto::SchemeKind;
 use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::Durability;
@@ -252,16 +253,27 @@ impl Scene {
     /// with no flow control, and wait for a peer without bound; leaders take turns, and every view
     /// times out after 5 s. There is no TLS, no sync and no execution, and sockets keep Nagle's
     /// algorithm. Clients send unsigned operations and get no answer. Hashing is SHA-512 and the
-    /// store RocksDB, which are priced.
+    /// store RocksDB, into which each body goes and from which it is read before a vote; both are
+    /// priced.
     ///
-    /// Left out: reads of bodies from its store before each vote, leaders that name a body again
+    /// What its peers have not been sent of a body when a quorum has it, they are not sent.
+    ///
+    /// With chained HotStuff it is the implementation of three chains: bodies leave when they are
+    /// full, 100 ms apart at least, or when a leader has none to name; a block names 31 at most, in
+    /// whatever state of acknowledgement.
+    ///
+    /// Left out: the 100 ms for which a leader of
+    /// three chains stands still after a proposal, leaders that name a body again
     /// which arrived after it was ordered and wait for 2f acknowledgements of a block before they
     /// take up another body; acknowledgements of bodies come by distance alone.
     ///
     /// Whatever the scene's settings say of these is overruled.
     #[must_use]
     pub fn as_reference(mut self) -> Self {
-        self.profile = Profile::Reference;
+        self.profile = match self.settings.protocol {
+            ProtocolKind::HotStuff => Profile::ReferenceThreeChain,
+            _ => Profile::Reference,
+        };
         self.settings = self.profile.settings(self.settings);
         self.durability = Durability::Os;
         self

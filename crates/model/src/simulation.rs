@@ -201,6 +201,8 @@ impl Simulation {
             SimEvent::JobDone { host } => return self.finish_jobs(host),
             SimEvent::Arrived { to, frame } => state.arrive(to, frame),
             SimEvent::Released { id } => state.release(id),
+            SimEvent::Writable { id } => state.write_next(id),
+            SimEvent::Awake { job } => state.start(job),
             SimEvent::ArrivalsDue { member } => state.take_arrivals(member),
             SimEvent::Received { to, frame } => state.receive(to, frame),
             SimEvent::Acknowledged { body } => state.acknowledge(body),
@@ -225,6 +227,10 @@ impl Simulation {
         }
         while let Some(job) = state.hosts.finish(host, state.now) {
             let (member, station) = (job.member, job.station);
+            if station == Station::Machine {
+                let waited = (state.now - job.ready).saturating_sub(job.cost);
+                state.nodes.validators[member].ready += waited;
+            }
             state.nodes.validators[member].station(station).end();
             state.complete(member, station, job.completion)?;
             state.serve(member, station);
@@ -325,12 +331,18 @@ impl Simulation {
             cores_busiest,
             uplink_busiest,
             bytes_sent_per_second: gauges.sent_bytes(&before) as f64 / seconds / members,
-            dropped: state.in_flight.dropped,
+            dropped: state.in_flight.dropped + state.taken_back,
+            pace_ms: self.longest_pace_ms(),
             wall_s: wall.as_secs_f64(),
             virtual_s: self.window.end as f64 / 1e9,
             events: self.events,
             signatures: self.signatures,
             trace_hash: format!("{:016x}", self.trace.with_root(root)),
         }
+    }
+
+    fn longest_pace_ms(&self) -> u64 {
+        let validators = self.state.nodes.validators.iter().filter(|one| one.alive);
+        validators.map(|one| one.machine.status().pace_ms).max().unwrap_or(0)
     }
 }

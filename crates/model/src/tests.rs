@@ -1,6 +1,7 @@
 use super::*;
 use quorate_crypto::SchemeKind;
-use quorate_engine::ProtocolKind;
+use quorate_engine::{ProtocolKind, Sealing};
+use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use quorate_wan::{Matrix, Topology};
 use std::num::NonZeroUsize;
@@ -277,6 +278,76 @@ fn sleeping_threads_are_paid_for_and_busy_ones_are_not() {
     // Frames that wait for a thread wake nobody: four times the load is not four times the wakes.
     let (_, more) = net(32_000.0, 50.0);
     assert!(more < 3.0 * wakes, "{wakes} then {more}");
+}
+
+/// A core that has to be woken makes what it is woken for late, and nobody pays for that.
+#[test]
+fn waking_a_core_takes_time_and_no_core() {
+    let mut scene = scene(4, 500.0);
+    scene.topology = Topology::uniform(4, Duration::from_millis(5));
+    (scene.settings.batch_delay_ms, scene.load.bundle_delay) = (1, Duration::from_millis(1));
+    let quick = outcome(&scene);
+    scene.prices.wake_delay_us = 100.0;
+    let slow = outcome(&scene);
+    let later = slow.one_validator.p50_ms - quick.one_validator.p50_ms;
+    assert!((1.0..=20.0).contains(&later), "{quick:#?} {slow:#?}");
+    assert!(slow.cores_busiest < 1.1 * quick.cores_busiest, "{quick:#?} {slow:#?}");
+}
+
+#[test]
+fn a_sync_takes_a_part_of_its_time_from_a_core() {
+    let log = |durability, sync_core_us| {
+        let mut scene = scene(4, 500.0);
+        scene.durability = durability;
+        (scene.prices.log.sync_us, scene.prices.log.sync_core_us) = (2_000.0, sync_core_us);
+        let outcome = outcome(&scene);
+        (outcome.station(Station::Log).unwrap().mean, outcome.one_validator.p50_ms)
+    };
+    let (free, paid) = (log(Durability::Fsync, 0.0), log(Durability::Fsync, 1_500.0));
+    assert!(paid.0 > 2.0 * free.0, "{free:?} {paid:?}");
+    assert!((0.95..1.05).contains(&(paid.1 / free.1)), "no later for it: {free:?} {paid:?}");
+    assert_eq!(log(Durability::Os, 1_500.0), log(Durability::Os, 0.0), "nothing is synced");
+}
+
+/// Leaders pause where their threads wait for processors, as running validators do.
+#[test]
+fn leaders_pause_where_processors_are_scarce() {
+    let pace = |cores: u32| {
+        let mut scene = scene(10, 5_000.0);
+        scene.topology = Topology::uniform(10, Duration::ZERO);
+        scene.host = HostProfile::local(cores, 10);
+        (scene.settings.batch_delay_ms, scene.load.bundle_delay) = (1, Duration::from_millis(1));
+        outcome(&scene).pace_ms
+    };
+    assert!(pace(1) > 0);
+    assert_eq!(pace(64), 0);
+}
+
+/// What a quorum has is not sent to those to whom it was not written yet: they ask for it, and no
+/// backlog grows behind a narrow window.
+#[test]
+fn the_reference_takes_back_what_a_quorum_has() {
+    let mut scene = scene(10, 60_000.0).as_reference();
+    scene.loss = 0.0004;
+    scene.warmup = Duration::from_secs(3);
+    let outcome = outcome(&scene);
+    assert!(outcome.dropped > 0, "{outcome:#?}");
+    assert!(outcome.committed_tps > 10_000.0, "{outcome:#?}");
+}
+
+#[test]
+fn the_references_three_chains_have_a_mempool_of_their_own() {
+    let mut scene = scene(4, 4_000.0);
+    assert_eq!(scene.clone().as_reference().profile, Profile::Reference);
+    scene.settings.protocol = ProtocolKind::HotStuff;
+    let three = scene.as_reference();
+    assert_eq!(three.profile, Profile::ReferenceThreeChain);
+    let comparison = &three.settings.comparison;
+    assert_eq!((comparison.sealing, comparison.block_bodies_max), (Sealing::Demand, 31));
+    let outcome = outcome(&three);
+    assert!((3_600.0..=4_400.0).contains(&outcome.committed_tps), "{outcome:#?}");
+    // Half a second fills a body of 500 KB, and a leader without one seals what it has.
+    assert!(outcome.one_validator.p50_ms > 500.0, "{outcome:#?}");
 }
 
 #[test]

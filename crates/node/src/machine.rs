@@ -23,15 +23,15 @@
 use crate::clock::{Clock, WallClock};
 use crate::evidence::EvidenceFolder;
 use crate::log::{LogQueue, Outgoing};
-use crate::pacing::{Pacer, RunQueue};
 use crate::pool::{MessageSink, Pool};
 use crate::reading::StateViews;
 use crate::rescue::ProofOutlet;
+use crate::run_queue::RunQueue;
 use crate::transport::Network;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
 use quorate_engine::host::{
-    Barrier, Deferred, EffectPorts, Gated, LOG_BACKLOG_BYTES_MAX, dispatch,
+    Barrier, Deferred, EffectPorts, Gated, LOG_BACKLOG_BYTES_MAX, Pacer, dispatch,
 };
 use quorate_engine::message::Busy;
 use quorate_engine::{

@@ -1,4 +1,5 @@
 use super::{Capacity, Limits, Mempool, Refusal};
+use crate::Sealing;
 use crate::flow::Flow;
 use crate::testing::request;
 use quorate_types::{ReplicaId, Time};
@@ -10,6 +11,7 @@ fn limits(batch_bytes: usize, bytes_max: usize) -> Limits {
     Limits {
         capacity: Capacity { bytes: batch_bytes, operations: usize::MAX },
         batch_delay: DELAY,
+        sealing: Sealing::Delay,
         bytes_max,
         window_max: 1 << 20,
         filters: true,
@@ -74,6 +76,27 @@ fn a_body_takes_no_more_operations_than_it_may() {
     assert_eq!(sealed(Time(0)), Some(3), "it is full");
     assert_eq!(sealed(Time(0)), None);
     assert_eq!(sealed(Time(0) + DELAY), Some(2), "it is old");
+}
+
+#[test]
+fn on_demand_nothing_is_sealed_for_its_age_and_full_bodies_keep_their_distance() {
+    let limits = Limits { sealing: Sealing::Demand, ..limits(1_000, 100_000) };
+    let mut pool = Mempool::new(ReplicaId(2), 3, limits);
+    assert_eq!(pool.seal_on_demand(Time(0)).unwrap().map(|body| body.operations()), None);
+    pool.admit(Time(0), request(0, 10)).unwrap();
+    assert!(pool.seal(Time(0) + 2 * DELAY).is_none() && pool.deadline().is_none(), "it is old");
+    let asked = Time(0) + 2 * DELAY;
+    assert_eq!(pool.seal_on_demand(asked).unwrap().unwrap().requests.len(), 1);
+    for sequence in 1..6 {
+        pool.admit(asked, request(sequence, 450)).unwrap();
+    }
+    assert_eq!(pool.seal(asked).expect("it is full").requests.len(), 2);
+    assert!(pool.seal(asked).is_none(), "it is full, and too soon");
+    assert_eq!(pool.deadline(), Some(asked + DELAY));
+    assert_eq!(pool.seal_on_demand(asked).unwrap_err(), asked + DELAY);
+    assert_eq!(pool.seal(asked + DELAY).expect("it has rested").requests.len(), 2);
+    assert!(pool.seal(asked + 3 * DELAY).is_none(), "one is left");
+    assert_eq!(pool.seal_on_demand(asked + 3 * DELAY).unwrap().unwrap().requests.len(), 1);
 }
 
 #[test]

@@ -16,16 +16,36 @@ use std::time::Duration;
 impl Replica {
     pub(super) fn seal(&mut self, now: Time) {
         while let Some(body) = self.mempool.seal(now) {
-            let body = Arc::new(body);
-            self.bodies.hold(now, Arc::clone(&body));
-            self.certifier.sealed(&body.reference);
-            if self.started {
-                self.disseminate(&body);
-            } else {
-                self.unsent.push(Arc::clone(&body));
-            }
-            self.effects.push_back(Effect::Store(body));
+            self.spread(now, body);
         }
+    }
+
+    /// Seals what there is where bodies are sealed on demand, for a proposal that would be empty.
+    /// Returns `true` if the proposal is to wait: until that is stored, or until it may be sealed.
+    pub(super) fn seal_on_demand(&mut self, now: Time) -> bool {
+        match self.mempool.seal_on_demand(now) {
+            Ok(None) => false,
+            Ok(Some(body)) => {
+                self.spread(now, body);
+                true
+            }
+            Err(later) => {
+                self.propose_at = Some(later);
+                true
+            }
+        }
+    }
+
+    fn spread(&mut self, now: Time, body: Body) {
+        let body = Arc::new(body);
+        self.bodies.hold(now, Arc::clone(&body));
+        self.certifier.sealed(&body.reference);
+        if self.started {
+            self.disseminate(&body);
+        } else {
+            self.unsent.push(Arc::clone(&body));
+        }
+        self.effects.push_back(Effect::Store(body));
     }
 
     /// Bodies go to everybody as they are sealed; with inline bodies only to those who may soon

@@ -36,6 +36,10 @@ impl Replica {
             if request.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
         let change = self.changes.due(request.height).filter(|_| !request.nothing);
         self.propose_at = later;
+        if bodies.is_empty() && change.is_none() && !request.nothing && self.seal_on_demand(now) {
+            return;
+        }
+        let Some(request) = &self.propose_request else { return };
         let owes_one = request.at_once || self.owes_as_next(now, request.height);
         if bodies.is_empty() && change.is_none() && !owes_one {
             return;
@@ -100,7 +104,7 @@ impl Replica {
                 }
                 at <= now
             })
-            .take(Payload::BODIES_MAX)
+            .take(self.config.settings.block_bodies_max())
             .take_while(|(body, _)| {
                 // One body in any case: a member with a higher limit may have sealed it.
                 let is_first = bytes == 0;

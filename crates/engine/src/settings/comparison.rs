@@ -16,6 +16,18 @@ pub enum FlowControl {
     Fixed,
 }
 
+/// When an author's open body is sealed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sealing {
+    /// When it is full, or has waited for the batch delay.
+    #[default]
+    Delay,
+    /// When it is full, but not within a batch delay of the last that was, or when its author leads
+    /// and has nothing to propose, as in paper 000's three-chain implementation.
+    Demand,
+}
+
 /// Settings by which benches, simulations and experiments do as a paper does, or leave out one of
 /// its optimisations. No validator gains by them, so a validator that orders for others refuses
 /// every one that is not at its default. Members must agree on `proposal_key`.
@@ -24,6 +36,11 @@ pub struct Comparison {
     /// Most operations in a body, and in a block unless its only body has more; 0 for no limit. The
     /// dissertation's batch limit (004 §3.3.2); [`super::Settings::batch_bytes`] bounds what costs.
     pub block_operations_max: u64,
+    /// Most bodies that a block names; 0 for as many as fit. Paper 000's three-chain implementation
+    /// has 31, 1,000 bytes of names.
+    pub block_bodies_max: u64,
+    /// When bodies are sealed: `delay`, or on `demand`, see [`Sealing`].
+    pub sealing: Sealing,
     /// Requests that another member's body carries are left out of the own ones (004 §3.3.2:
     /// filtering). What is ordered twice takes effect once either way.
     pub filter_requests: bool,
@@ -55,6 +72,8 @@ impl Default for Comparison {
     fn default() -> Self {
         Self {
             block_operations_max: 0,
+            block_bodies_max: 0,
+            sealing: Sealing::Delay,
             filter_requests: true,
             key_cache: KeyCache::On,
             proposal_key: ProposalKey::Identity,
@@ -74,6 +93,8 @@ impl Comparison {
         let usual = Self::default();
         let compared = [
             ("block_operations_max", self.block_operations_max != usual.block_operations_max),
+            ("block_bodies_max", self.block_bodies_max != usual.block_bodies_max),
+            ("sealing", self.sealing != usual.sealing),
             ("filter_requests", self.filter_requests != usual.filter_requests),
             ("key_cache", self.key_cache != usual.key_cache),
             ("proposal_key", self.proposal_key != usual.proposal_key),

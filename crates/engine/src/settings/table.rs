@@ -3,7 +3,7 @@
 //! Files and results name the fields beside one another, in this order. serde's `flatten` would
 //! give up refusing unknown fields and naming the line of a wrong one.
 
-use super::{Availability, Comparison, FlowControl, Settings};
+use super::{Availability, Comparison, FlowControl, Sealing, Settings};
 use crate::Truncation;
 use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::{KeyCache, Policy};
@@ -18,6 +18,8 @@ pub(super) struct Table {
     batch_bytes: usize,
     batch_delay_ms: u64,
     block_operations_max: u64,
+    block_bodies_max: u64,
+    sealing: Sealing,
     filter_requests: bool,
     timeout_ms: u64,
     vote_wait_ms: u64,
@@ -61,6 +63,8 @@ impl From<Settings> for Table {
             batch_bytes: settings.batch_bytes,
             batch_delay_ms: settings.batch_delay_ms,
             block_operations_max: comparison.block_operations_max,
+            block_bodies_max: comparison.block_bodies_max,
+            sealing: comparison.sealing,
             filter_requests: comparison.filter_requests,
             timeout_ms: settings.timeout_ms,
             vote_wait_ms: settings.vote_wait_ms,
@@ -113,6 +117,8 @@ impl From<Table> for Settings {
             snapshot_every: table.snapshot_every,
             comparison: Comparison {
                 block_operations_max: table.block_operations_max,
+                block_bodies_max: table.block_bodies_max,
+                sealing: table.sealing,
                 filter_requests: table.filter_requests,
                 key_cache: table.key_cache,
                 proposal_key: table.proposal_key,

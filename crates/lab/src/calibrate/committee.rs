@@ -30,13 +30,13 @@ use std::time::{Duration, Instant};
 /// Members of the committee.
 const MEMBERS: usize = 4;
 /// Sessions of the client, all together.
-const SESSIONS: NonZeroUsize = NonZeroUsize::new(20).expect("more than none");
+const SESSIONS: NonZeroUsize = NonZeroUsize::new(4).expect("more than none");
 /// Operations a second that let threads sleep, and that take all cores; and their bytes.
 const LIGHT: u64 = 1_000;
 const HEAVY: u64 = 40_000;
 const TX_BYTES: usize = 512;
 /// Time that operations wait to share a request.
-const BUNDLE_DELAY: Duration = Duration::from_millis(2);
+const BUNDLE_DELAY: Duration = Duration::from_millis(20);
 /// Load before what counts, and what counts.
 const WARMUP: Duration = Duration::from_secs(1);
 const SPAN: Duration = Duration::from_secs(3);

@@ -10,10 +10,11 @@
 //! Linux does it, ten segments at least.
 //!
 //! Nagle's algorithm is Linux's (Minshall's variant): the last segment of a frame waits while an
-//! earlier one that was not full is unacknowledged, until then or until later frames fill it.
+//! earlier one that was not full is unacknowledged, until then or until later frames fill it. Its
+//! receiver acknowledges a segment that is not full when it has waited for one to go with it.
 //!
-//! Not modelled: HyStart, slow start after a timeout, tail loss probes, delayed acknowledgements,
-//! losses that come together.
+//! Not modelled: HyStart, slow start after a timeout, tail loss probes, delayed acknowledgements of
+//! other segments, losses that come together.
 
 use crate::time::{Nanos, nanos};
 use quorate_deterministic::Rng;
@@ -28,6 +29,9 @@ const INITIAL_WINDOW: f64 = 10.0 * SEGMENT_BYTES as f64;
 
 /// Retransmission timeout on top of a round trip, at least: Linux's `TCP_RTO_MIN`.
 const TIMEOUT_MIN: Duration = Duration::from_millis(200);
+
+/// Time that the acknowledgement of one segment waits: Linux's `TCP_DELACK_MIN`.
+const DELAYED: Duration = Duration::from_millis(40);
 
 /// Window that a receiver advertises at most: half of Linux's default `tcp_rmem`, 6 MiB.
 const RECEIVER_WINDOW: f64 = 3.0 * 1_048_576.0;
@@ -202,7 +206,7 @@ impl Flow {
 
     /// A segment that is not full leaves.
     pub(crate) fn end_small(&mut self, at: Nanos, path: &Path) {
-        self.small_acknowledged = at + path.round_trip;
+        self.small_acknowledged = at + path.round_trip + nanos(DELAYED);
     }
 
     /// Takes the acknowledgements that are back.

@@ -24,7 +24,8 @@ struct Derived {
 }
 
 /// Fields that are not scaled: no work of a core, or a ratio.
-const NOT_SCALED: [&str; 4] = ["sync_us", "sync_shared_us", "disk_mb_s", "crowded"];
+const NOT_SCALED: [&str; 5] =
+    ["sync_us", "sync_shared_us", "disk_mb_s", "crowded", "wake_delay_us"];
 
 pub(super) fn parse(text: &str) -> Result<Prices, PricesError> {
     let derived: Derived = toml::from_str(text).map_err(malformed)?;

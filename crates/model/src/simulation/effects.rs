@@ -257,7 +257,12 @@ impl State {
         let log = self.prices.log;
         let written = bytes as f64 * 1e3 / log.disk_mb_s.max(1e-6);
         let takes = |us: f64| (us * 1e3 + written) as Nanos;
-        let at = self.hosts.sync(member, self.now, takes(log.sync_us), takes(log.sync_shared_us));
+        let at = self.hosts.sync(
+            member,
+            self.now,
+            takes(log.sync_us - log.sync_core_us),
+            takes(log.sync_shared_us),
+        );
         self.events.schedule(at, SimEvent::Synced { member });
     }
 

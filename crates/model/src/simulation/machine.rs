@@ -9,10 +9,10 @@ use quorate_consensus::MessageClass;
 use quorate_crypto::counts;
 use quorate_engine::{Incoming, Message};
 use quorate_types::machine::{Block, Task};
-use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId};
+use quorate_types::{BodyRef, Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A turn of the machine's thread: all events of one job.
 #[derive(Default)]
@@ -57,6 +57,7 @@ impl State {
 
     /// The machine handles an event, or its timer; what it asks for leaves when the turn ends.
     fn handle(&mut self, member: usize, event: Option<Event<Incoming>>, turn: &mut Turn) {
+        self.set_pace(member);
         let now = micros(self.now);
         turn.us += self.price_of(event.as_ref());
         let (input, size) = (MachineInput::of(event.as_ref()), self.size_of(event.as_ref()));
@@ -80,6 +81,19 @@ impl State {
             counts::take();
         }
         self.collect_effects(member, turn);
+    }
+
+    /// Now and then: what pace a member's wait for processors makes, as in a running validator.
+    fn set_pace(&mut self, member: usize) {
+        let (now, validator) = (micros(self.now), &mut self.nodes.validators[member]);
+        if !self.behaviour.paces || !validator.pacer.is_due(now) {
+            return;
+        }
+        let (waited, decided) =
+            (Duration::from_nanos(validator.ready), validator.machine.decided());
+        if let Some(pace) = validator.pacer.look(now, waited, decided) {
+            validator.machine.handle(now, Event::Pace(pace));
+        }
     }
 
     /// Takes the effects out of the machine.
@@ -161,6 +175,13 @@ impl State {
         }
     }
 
+    /// Microseconds of reading bodies back from a store that is no log.
+    fn reads_us(&self, bodies: &[BodyRef]) -> f64 {
+        let Some((us, byte_ns)) = self.behaviour.read else { return 0.0 };
+        let bytes = bodies.iter().map(|body| self.execution.bytes(body) as f64);
+        bytes.map(|bytes| us + bytes * byte_ns / 1e3).sum()
+    }
+
     /// Microseconds that handling an event costs, hashes and signatures apart.
     fn price_of(&self, event: Option<&Event<Incoming>>) -> f64 {
         let prices = &self.prices.machine_thread;
@@ -170,7 +191,10 @@ impl State {
                 Incoming::Body(_) => prices.body_us,
                 Incoming::Consensus(message) | Incoming::Inline(message, _) => {
                     match MessageClass::of(message) {
-                        MessageClass::Proposal => prices.proposal_us,
+                        MessageClass::Proposal => {
+                            let bodies = message.proposed_bodies().unwrap_or_default();
+                            prices.proposal_us + self.reads_us(bodies)
+                        }
                         MessageClass::Vote => prices.vote_us,
                         MessageClass::Change => prices.timeout_us,
                     }

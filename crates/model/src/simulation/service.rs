@@ -30,12 +30,29 @@ impl State {
             let (cost, completion) = self.apply(member, station, job);
             let cost = self.contended_cost(member, station, cost, woken);
             self.nodes.validators[member].station(station).used += cost;
-            self.hosts.start(self.now, cost, InService { member, station, completion });
-            self.check_later(self.hosts.of(member));
+            let ready = self.now;
+            let job = self.hosts.admit(InService { member, station, ready, cost, completion });
+            self.start_woken(member, job, woken);
             if station == Station::Machine {
                 self.serve(member, Station::Checks);
             }
         }
+    }
+
+    /// Begins a job's service: at once, or when the core that its thread was woken on is awake.
+    fn start_woken(&mut self, member: usize, job: usize, woken: bool) {
+        let delay = (self.prices.wake_delay_us * 1e3) as Nanos;
+        if woken && delay > 0 && !self.hosts.is_crowded(member) {
+            self.events.schedule(self.now + delay, SimEvent::Awake { job });
+        } else {
+            self.start(job);
+        }
+    }
+
+    /// Begins a job's service.
+    pub(crate) fn start(&mut self, job: usize) {
+        let host = self.hosts.start(self.now, job);
+        self.check_later(host);
     }
 
     /// Tells whether a station may begin bulk jobs.

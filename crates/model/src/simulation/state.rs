@@ -10,6 +10,7 @@ use crate::inbound::InboundQueue;
 use crate::latency::LatencyLedger;
 use crate::links::{Flight, Links};
 use crate::nodes::Nodes;
+use crate::outbox::Outboxes;
 use crate::prices::Prices;
 use crate::profile::Behaviour;
 use crate::scene::Scene;
@@ -37,6 +38,9 @@ pub(crate) struct State {
     /// Urgent frames on their way to each validator, where they are taken up by spans.
     pub(crate) inbound: InboundQueue,
     pub(crate) in_flight: InFlight,
+    /// Bodies that their authors may still take back.
+    pub(crate) outboxes: Outboxes,
+    pub(crate) taken_back: u64,
     pub(crate) execution: SharedExecution,
     pub(crate) acknowledgements: Acknowledgements,
     pub(crate) latencies: LatencyLedger,
@@ -75,6 +79,8 @@ impl State {
             flights: Vec::new(),
             inbound: InboundQueue::new(members, scene.take_up),
             in_flight: InFlight::new(members, behaviour.bounds_outboxes),
+            outboxes: Outboxes::default(),
+            taken_back: 0,
             acknowledgements: Acknowledgements::new(nodes.quorum()),
             execution: SharedExecution::new(live, behaviour.executes),
             latencies: LatencyLedger::new(window.clone(), live),

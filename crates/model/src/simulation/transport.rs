@@ -62,6 +62,37 @@ impl State {
             validator.sent_frames += frame.each().count() as u64;
         }
         let id = self.links.connection(member, to, frame.lane);
+        if self.behaviour.takes_back && frame.is_own_body() {
+            let at = self.links.writable(id);
+            if self.outboxes.holds(id) || at > self.now {
+                if !self.outboxes.holds(id) {
+                    self.events.schedule(at, SimEvent::Writable { id });
+                }
+                self.outboxes.push(id, to, frame);
+                return;
+            }
+        }
+        self.write(id, to, frame);
+    }
+
+    /// A socket has room: the next frame for it that is still wanted leaves.
+    pub(crate) fn write_next(&mut self, id: ConnectionId) {
+        while let Some((to, frame)) = self.outboxes.pop(id) {
+            let body = frame.body.expect("a body");
+            if self.acknowledgements.waits(&body) {
+                self.write(id, to, frame);
+                break;
+            }
+            self.taken_back += 1;
+            self.in_flight.leave(&frame, to.index());
+        }
+        if self.outboxes.holds(id) {
+            let at = self.links.writable(id).max(self.now);
+            self.events.schedule(at, SimEvent::Writable { id });
+        }
+    }
+
+    fn write(&mut self, id: ConnectionId, to: Destination, frame: Rc<Frame>) {
         let held = self.links.send(self.now, id, (to, frame), &mut self.flights);
         self.fly();
         if let Some(until) = held {

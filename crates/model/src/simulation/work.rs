@@ -9,6 +9,7 @@ use crate::service_times::MachineInput;
 use crate::station::Station;
 use crate::time::Nanos;
 use quorate_crypto::counts;
+use quorate_storage::Durability;
 use quorate_types::machine::{Block, CombineJob};
 use std::rc::Rc;
 use std::time::Instant;
@@ -45,8 +46,11 @@ impl State {
             Job::Snapshot(height) => (self.prices.execution.block_us, Completion::Snapshot(height)),
             Job::Write { entries, bytes } => {
                 let log = self.prices.log;
-                let us =
-                    log.group_us + entries as f64 * log.entry_us + bytes as f64 * log.byte_ns / 1e3;
+                let syncs = self.durability == Durability::Fsync;
+                let us = log.group_us
+                    + entries as f64 * log.entry_us
+                    + bytes as f64 * log.byte_ns / 1e3
+                    + if syncs { log.sync_core_us } else { 0.0 };
                 (us, Completion::Written)
             }
             Job::Submit { operations, at } => {

@@ -166,8 +166,10 @@ fn load_with(name: &str, line: &str, top: &str) -> Result<NodeConfig, String> {
 }
 
 /// Every setting for comparisons: at its default, and away from it.
-const FOR_COMPARISONS: [(&str, &str, &str); 9] = [
+const FOR_COMPARISONS: [(&str, &str, &str); 11] = [
     ("block_operations_max", "0", "600"),
+    ("block_bodies_max", "0", "31"),
+    ("sealing", "\"delay\"", "\"demand\""),
     ("filter_requests", "true", "false"),
     ("key_cache", "\"on\"", "\"subtract\""),
     ("proposal_key", "\"identity\"", "\"voting\""),

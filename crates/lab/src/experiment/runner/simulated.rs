@@ -132,7 +132,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         crashed: setup.victims().map(|victim| (victim, crash)).collect(),
         ..Scene::new(topology, setup.rate as f64, prices(setup)?)
     };
-    Ok(if setup.profile == Profile::Reference { scene.as_reference() } else { scene })
+    Ok(if setup.profile == Profile::Quorate { scene } else { scene.as_reference() })
 }
 
 fn receivers(send_to: SendTo) -> Receivers {

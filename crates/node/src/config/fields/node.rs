@@ -430,6 +430,18 @@ const REPLICA: &[Field] = &[
          decisions take) or \"fixed\" (half of author_bytes_max, and bodies leave only \
          when they are full or have waited batch_delay_ms).",
     )),
+    for_comparisons(choice(
+        "sealing",
+        &["delay", "demand"],
+        "\"delay\": a body is sealed when it is full or has waited batch_delay_ms. \"demand\": when it is \
+         full, at most one in batch_delay_ms, or when this validator leads and has nothing to propose.",
+    )),
+    for_comparisons(number(
+        "block_bodies_max",
+        "bodies",
+        (0, NO_BOUND),
+        "Most bodies that a block names; 0 for as many as fit.",
+    )),
     for_comparisons(flag(
         "fetch_grace",
         "true: a body that a proposal names and that is not here is asked for once its author is later than \

@@ -9,10 +9,6 @@
 //!
 //! Idle machines and heights that are few have no pace: whoever sleeps waits for no processor.
 
-mod run_queue;
-
-pub(crate) use run_queue::RunQueue;
-
 use quorate_types::{Height, Time};
 use std::time::Duration;
 
@@ -34,7 +30,7 @@ const PACE_MAX: Duration = Duration::from_millis(100);
 
 /// Rule that turns waiting into a pace.
 #[derive(Debug, Default)]
-pub(crate) struct Pacer {
+pub struct Pacer {
     last: Option<Look>,
     /// Part of the time for which the thread waited, of late.
     waited: f64,
@@ -52,13 +48,14 @@ struct Look {
 
 impl Pacer {
     /// Returns `true` if it is time to look again.
-    pub(crate) fn is_due(&self, now: Time) -> bool {
+    #[must_use]
+    pub fn is_due(&self, now: Time) -> bool {
         self.last.is_none_or(|last| now.since(last.at) >= EVERY)
     }
 
     /// Takes in for how long the thread has waited since it began, and the last decided height.
     /// Returns the pace if it is another one than before.
-    pub(crate) fn look(&mut self, at: Time, waited: Duration, decided: Height) -> Option<Duration> {
+    pub fn look(&mut self, at: Time, waited: Duration, decided: Height) -> Option<Duration> {
         let last = self.last.replace(Look { at, waited, decided })?;
         let span = at.since(last.at).as_secs_f64();
         let mean = |mean: &mut f64, new: f64| {
