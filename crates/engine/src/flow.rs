@@ -65,6 +65,13 @@ impl Flow {
         }
     }
 
+    /// The same, as wide as it gets from the beginning.
+    #[must_use]
+    pub(crate) fn warm(window_max: usize, slack: Duration) -> Self {
+        let flow = Self::new(window_max, slack);
+        Self { window: flow.window_max, ..flow }
+    }
+
     /// A window of so many bytes, whatever happens.
     #[must_use]
     pub(crate) fn fixed(window: usize) -> Self {

@@ -8,9 +8,9 @@
 
 mod open;
 
-use crate::Sealing;
 use crate::flow::Flow;
 use crate::refusals::{Refusal, is_beyond_share};
+use crate::{FlowControl, Sealing};
 use open::Open;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{Available, Body, ClientId, ReplicaId, Request, Time};
@@ -70,8 +70,11 @@ pub(crate) struct Limits {
     pub(crate) window_max: usize,
     /// Set if what another author's body carries is left out of the own ones.
     pub(crate) filters: bool,
-    /// Time that bodies may wait under way, on top of what a decision takes; absent: any.
-    pub(crate) slack: Option<Duration>,
+    /// What bounds the bytes under way.
+    pub(crate) flow_control: FlowControl,
+    /// Time that bodies may wait under way, on top of what a decision takes, where delay bounds
+    /// them.
+    pub(crate) slack: Duration,
 }
 
 impl Mempool {
@@ -87,9 +90,10 @@ impl Mempool {
             pending: BTreeMap::new(),
             pending_bytes: 0,
             shares: BTreeMap::new(),
-            flow: match limits.slack {
-                Some(slack) => Flow::new(limits.window_max, slack),
-                None => Flow::fixed(limits.window_max),
+            flow: match limits.flow_control {
+                FlowControl::Delay => Flow::new(limits.window_max, limits.slack),
+                FlowControl::Warm => Flow::warm(limits.window_max, limits.slack),
+                FlowControl::Fixed => Flow::fixed(limits.window_max),
             },
             rests_until: Time::default(),
             is_closed: false,

@@ -45,7 +45,6 @@ use crate::queries::PendingQueries;
 use crate::refusals::{Refusal, RefusalCounts};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
-use crate::settings::FlowControl;
 use crate::snapshots::SnapshotSync;
 use crate::sync::BlockSync;
 use crate::{EvidenceLog, Incoming, Message, ReplicaConfig};
@@ -704,8 +703,8 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
         bytes_max: settings.mempool_bytes_max,
         window_max: settings.author_bytes_max / 2,
         filters: settings.comparison.filter_requests,
-        slack: (settings.comparison.flow_control == FlowControl::Delay)
-            .then(|| settings.timeout() / 4),
+        flow_control: settings.comparison.flow_control,
+        slack: settings.timeout() / 4,
     };
     Mempool::new(config.id, incarnation, limits)
 }

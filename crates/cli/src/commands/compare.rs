@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_consensus::ProtocolKind;
 use quorate_crypto::{Policy, SchemeKind};
-use quorate_engine::Settings;
+use quorate_engine::{FlowControl, Settings};
 use quorate_lab::compare::{self, Candidate, Comparison, ComparisonSpec, Means};
 use quorate_lab::experiment::page::{self, Origin};
 use quorate_lab::experiment::results::Writer;
@@ -21,8 +21,8 @@ use serde_json::json;
 use std::path::PathBuf;
 
 /// Seconds of load before those that count, and milliseconds of them in which it grows to its rate.
-const WARMUP_S: u64 = 8;
-const RAMP_MS: u64 = 3_000;
+const WARMUP_S: u64 = 3;
+const RAMP_MS: u64 = 1_000;
 
 /// Recommend a signature scheme for each committee size, with the table behind it.
 ///
@@ -182,6 +182,8 @@ impl Options {
         let list = Prices::find(&self.machine).map_err(Failure::usage)?;
         let emulation = self.wan.emulation().unwrap_or_default();
         let runner = if self.processes { RunnerKind::Processes } else { RunnerKind::Simulated };
+        // A point of the model begins in the middle of its load.
+        let flow_control = if self.processes { FlowControl::Delay } else { FlowControl::Warm };
         let base = Setup {
             runner,
             regions: emulation.regions,
@@ -202,6 +204,7 @@ impl Options {
                 protocol: self.protocol,
                 batch_delay_ms: self.batch_delay,
                 timeout_ms: self.timeout,
+                comparison: quorate_engine::Comparison { flow_control, ..Default::default() },
                 ..Settings::default()
             },
             ..Setup::default()

@@ -164,3 +164,14 @@ fn the_shortest_time_is_that_of_the_present_and_the_last_span() {
     assert_eq!(shortest.update(at(30), ms(600)), ms(1), "it was the last one");
     assert_eq!(shortest.update(at(46), ms(600)), ms(600), "it is forgotten");
 }
+
+#[test]
+fn a_warm_window_begins_as_wide_as_it_gets_and_shrinks_as_others() {
+    let mut warm = Flow::warm(1 << 20, Duration::from_millis(10));
+    assert_eq!(warm.window(), 1 << 20);
+    warm.sealed(Time(0), 0, 1_000);
+    warm.executed(Time(1_000), 0);
+    warm.sealed(Time(1_000), 1, 1 << 20);
+    warm.executed(Time(2_000_000), 1);
+    assert!(warm.window() < 1 << 20, "{}", warm.window());
+}

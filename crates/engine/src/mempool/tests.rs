@@ -1,7 +1,7 @@
 use super::{Capacity, Limits, Mempool, Refusal};
-use crate::Sealing;
 use crate::flow::Flow;
 use crate::testing::request;
+use crate::{FlowControl, Sealing};
 use quorate_types::{ReplicaId, Time};
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ fn limits(batch_bytes: usize, bytes_max: usize) -> Limits {
         bytes_max,
         window_max: 1 << 20,
         filters: true,
-        slack: Some(10 * DELAY),
+        flow_control: FlowControl::Delay,
+        slack: 10 * DELAY,
     }
 }
 
@@ -88,7 +89,7 @@ fn on_demand_nothing_is_sealed_for_its_age_and_full_bodies_keep_their_distance()
     let asked = Time(0) + 2 * DELAY;
     assert_eq!(pool.seal_on_demand(asked).unwrap().unwrap().requests.len(), 1);
     for sequence in 1..6 {
-        pool.admit(asked, request(sequence, 450)).unwrap();
+        pool.admit(asked, request(sequence, 350)).unwrap();
     }
     assert_eq!(pool.seal(asked).expect("it is full").requests.len(), 2);
     assert!(pool.seal(asked).is_none(), "it is full, and too soon");

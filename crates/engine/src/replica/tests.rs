@@ -14,7 +14,7 @@ mod witnesses;
 use super::{Replica, Timer};
 use crate::ReplicaConfig;
 use crate::message::FetchBlocks;
-use crate::settings::FlowControl;
+use crate::settings::{FlowControl, Sealing};
 use crate::testing::{body, client, config, content, proposal, request};
 use crate::{Comparison, Incoming, Message, Settings};
 use quorate_consensus::ProtocolKind;
@@ -707,6 +707,23 @@ fn a_fixed_window_is_half_of_an_authors_room() {
     }
     let (last, all) = (under_way[under_way.len() - 1], under_way.iter().sum::<usize>());
     assert!(all >= 32 * 1_024 && all - last < 32 * 1_024, "{all}");
+}
+
+/// On demand the leader alone seals what is not full, for a proposal that would be empty.
+#[test]
+fn who_leads_and_has_nothing_to_propose_seals_what_it_has_on_demand() {
+    let sealing = Sealing::Demand;
+    let sealed = (0..4).map(|id| {
+        let mut replica = replica(id, |settings| {
+            settings.comparison = Comparison { sealing, ..Comparison::default() };
+        });
+        effects(&mut replica);
+        submit(&mut replica, request(0, 800));
+        stores(&effects(&mut replica)).len()
+    });
+    let mut sealed: Vec<usize> = sealed.collect();
+    sealed.sort_unstable();
+    assert_eq!(sealed, [0, 0, 0, 1]);
 }
 
 /// The window grows while bodies take no more than a quarter of a view's timeout longer than they

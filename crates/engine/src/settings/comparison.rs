@@ -12,6 +12,9 @@ pub enum FlowControl {
     /// A window that follows the delay, so that bodies do not wait where proposals overtake them.
     #[default]
     Delay,
+    /// The same, and it begins as wide as it gets: for runs that begin in the middle of a load that
+    /// has lasted.
+    Warm,
     /// `author_bytes_max` alone: bodies leave when they are full or have waited, as they come.
     Fixed,
 }
@@ -60,7 +63,7 @@ pub struct Comparison {
     /// Set to sign and check anything at all. Without it there is no protection: only simulated
     /// replicas may go without.
     pub signatures: bool,
-    /// Bound on an author's own data under way: the `delay`, or half of
+    /// Bound on an author's own data under way: the `delay` (`warm`: of a load that has lasted), or half of
     /// [`super::Settings::author_bytes_max`] alone (`fixed`, as paper 000's implementation).
     pub flow_control: FlowControl,
     /// A body that a proposal names and that is not here is asked for once its author is later than

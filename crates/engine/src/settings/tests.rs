@@ -1,5 +1,5 @@
 use super::table::Table;
-use super::{Availability, Comparison, FlowControl, Settings};
+use super::{Availability, Comparison, FlowControl, Sealing, Settings};
 use crate::Truncation;
 use quorate_consensus::{Liveness, ProposalKey, ProtocolKind};
 use quorate_crypto::{KeyCache, Policy};
@@ -27,6 +27,8 @@ fn availability_is_written_as_it_is_read() {
 fn unusual_comparison() -> Comparison {
     Comparison {
         block_operations_max: 12,
+        block_bodies_max: 31,
+        sealing: Sealing::Demand,
         filter_requests: false,
         key_cache: KeyCache::Off,
         proposal_key: ProposalKey::Voting,
@@ -44,6 +46,8 @@ fn every_departure_from_a_comparisons_defaults_is_named() {
     let usual = Comparison::default;
     let departing = [
         ("block_operations_max", Comparison { block_operations_max: 1, ..usual() }),
+        ("block_bodies_max", Comparison { block_bodies_max: 1, ..usual() }),
+        ("sealing", Comparison { sealing: Sealing::Demand, ..usual() }),
         ("filter_requests", Comparison { filter_requests: false, ..usual() }),
         ("key_cache", Comparison { key_cache: KeyCache::Subtract, ..usual() }),
         ("proposal_key", Comparison { proposal_key: ProposalKey::Voting, ..usual() }),

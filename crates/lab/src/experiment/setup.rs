@@ -260,7 +260,7 @@ impl Default for Setup {
 
 /// Fields that are no part of a point's key at their defaults, so that points from before there
 /// were such fields keep theirs.
-const ADDED_LATER: [&str; 12] = [
+const ADDED_LATER: [&str; 14] = [
     "keys",
     "fill",
     "mix",
@@ -273,6 +273,8 @@ const ADDED_LATER: [&str; 12] = [
     "ramp_ms",
     "give_up_ms",
     "fetch_grace",
+    "sealing",
+    "block_bodies_max",
 ];
 
 /// Ranges of a setup: name, value, least, most.

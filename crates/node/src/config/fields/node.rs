@@ -425,9 +425,9 @@ const REPLICA: &[Field] = &[
     )),
     for_comparisons(choice(
         "flow_control",
-        &["delay", "fixed"],
+        &["delay", "warm", "fixed"],
         "Bound on this validator's own data under way: \"delay\" (a window that follows the time that \
-         decisions take) or \"fixed\" (half of author_bytes_max, and bodies leave only \
+         decisions take), \"warm\" (the same, as wide as it gets at first) or \"fixed\" (half of author_bytes_max, and bodies leave only \
          when they are full or have waited batch_delay_ms).",
     )),
     for_comparisons(choice(
