@@ -21,8 +21,8 @@ use serde_json::json;
 use std::path::PathBuf;
 
 /// Seconds of load before those that count, and milliseconds of them in which it grows to its rate.
-const WARMUP_S: u64 = 3;
-const RAMP_MS: u64 = 1_000;
+const WARMUP_S: u64 = 2;
+const RAMP_MS: u64 = 500;
 
 /// Recommend a signature scheme for each committee size, with the table behind it.
 ///
@@ -90,7 +90,7 @@ pub(crate) struct Options {
     /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Length of a point's measured window, in seconds, after eight that do not count
+    /// Length of a point's measured window, in seconds, after two that do not count
     #[arg(long, default_value_t = 4, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,

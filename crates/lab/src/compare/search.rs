@@ -85,10 +85,10 @@ pub(super) fn knee(
     Ok(Knee { rate: search.good, committed_tps, limit, idle_ms, certificate_bytes })
 }
 
-/// Milliseconds of a rate that may be under way before a run is given up: twice what is allowed in
-/// the median, and a second for the start.
+/// Milliseconds of a rate that may be under way before a run is given up. By Little's law what is
+/// under way is the latency; a third more than is allowed, and a little for the start.
 fn patience_ms(idle_ms: f64) -> u64 {
-    if idle_ms.is_finite() { (2.0 * LATENCY_FACTOR * idle_ms) as u64 + 1_000 } else { 0 }
+    if idle_ms.is_finite() { (1.3 * LATENCY_FACTOR * idle_ms) as u64 + 200 } else { 0 }
 }
 
 impl Knee {
