@@ -2,9 +2,9 @@
 //!
 //! A body is sealed when it is full, when its first request has waited for the batch delay, or at
 //! once when nothing of this author is under way: light load pays no delay, heavy load fills
-//! bodies. While as much is under way as [`Flow`] allows, requests wait; when too many wait,
-//! clients are told. What waits is shared among the clients: one that sends more than its share
-//! when room is scarce is told first, and costs the others nothing.
+//! bodies. On demand ([`Sealing`]) age makes none. While as much is under way as [`Flow`] allows,
+//! requests wait; when too many wait, clients are told. What waits is shared among the clients: one
+//! that sends more than its share when room is scarce is told first, and costs the others nothing.
 
 mod open;
 
@@ -152,7 +152,7 @@ impl Mempool {
     /// Seals what there is, on demand; the error is the time at which it may be.
     pub(crate) fn seal_on_demand(&mut self, now: Time) -> Result<Option<Body>, Time> {
         self.drop_open_elsewhere();
-        if self.limits.sealing == Sealing::Delay || self.due().is_none() {
+        if self.limits.sealing == Sealing::Delay || self.due().is_none() || !self.flow.has_room() {
             return Ok(None);
         }
         if now < self.rests_until {
@@ -173,7 +173,7 @@ impl Mempool {
         body
     }
 
-    /// Time at which the open body has waited long enough; `None` while the window, or the disk, is
+    /// Time at which the open body has waited long enough, or, on demand, a full one may follow; `None` while the window, or the disk, is
     /// full.
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {

@@ -120,6 +120,8 @@ pub struct Replica {
     /// Time at which what may not be proposed yet may be.
     propose_at: Option<Time>,
     batching: Batching,
+    /// Body that was sealed for a proposal and is not stored yet, where bodies are sealed on demand.
+    sealed_on_demand: Option<BodyRef>,
     pacing: Pacing,
     heartbeat: Heartbeat,
     /// Time at which the protocol last asked for a payload.
@@ -233,6 +235,7 @@ impl Replica {
             queries: PendingQueries::default(),
             propose_request: None,
             propose_at: None,
+            sealed_on_demand: None,
             batching: Batching::new(Duration::from_millis(settings.batch_delay_ms)),
             pacing: Pacing::new(settings.timeout()),
             heartbeat: Heartbeat::new(settings.heartbeat_ms),

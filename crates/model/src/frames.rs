@@ -20,8 +20,8 @@ pub(crate) struct Frame {
     pub(crate) lane: Lane,
     /// Client that it is for, if it is for one.
     pub(crate) client: Option<ClientId>,
-    /// Body that it carries, if it carries one.
-    pub(crate) body: Option<BodyRef>,
+    /// Body that it brings to everybody, as its author does once: no answer to who asked for it.
+    pub(crate) spreads: Option<BodyRef>,
     /// Its bytes on the wire, length prefix included.
     pub(crate) bytes: usize,
     /// Tag and header.
@@ -45,10 +45,6 @@ impl Frame {
         message: &Message,
         checked: Option<SharedCheck>,
     ) -> Rc<Self> {
-        let body = match message {
-            Message::Body(body) => Some(body.reference),
-            _ => None,
-        };
         let pieces = message.frame();
         let bytes = pieces.len();
         let mut pieces = pieces.0.into_iter();
@@ -58,7 +54,7 @@ impl Frame {
             peer,
             lane: message.lane(),
             client,
-            body,
+            spreads: None,
             bytes,
             head,
             raw: pieces.collect(),
@@ -66,6 +62,13 @@ impl Frame {
             parts: Vec::new(),
             checked,
         })
+    }
+
+    /// The same, which brings a body to everybody.
+    pub(crate) fn spreading(self: Rc<Self>, body: BodyRef) -> Rc<Self> {
+        let mut frame = Rc::into_inner(self).expect("nobody has it yet");
+        frame.spreads = Some(body);
+        Rc::new(frame)
     }
 
     /// Gathers frames that leave for one place in one write, or were taken up there together.
@@ -81,7 +84,7 @@ impl Frame {
             peer,
             lane,
             client,
-            body: None,
+            spreads: None,
             bytes,
             head: Bytes::new(),
             raw: Vec::new(),
@@ -95,11 +98,6 @@ impl Frame {
     pub(crate) fn each(self: &Rc<Self>) -> impl Iterator<Item = &Rc<Self>> {
         let alone = self.parts.is_empty().then_some(self);
         alone.into_iter().chain(&self.parts)
-    }
-
-    /// Returns `true` if it carries a body of its sender's own.
-    pub(crate) fn is_own_body(&self) -> bool {
-        self.body.is_some_and(|body| body.author.index() == self.from)
     }
 
     pub(crate) fn tag(&self) -> Option<FrameTag> {

@@ -18,6 +18,8 @@ pub(crate) struct InService {
 /// A host's cores and disk.
 struct Host {
     processor: Processor,
+    /// Jobs whose core is being woken.
+    waking: usize,
     /// Time of the event that looks for jobs that are done, if one is scheduled.
     check_at: Option<Nanos>,
     /// Time from which on the disk is free.
@@ -39,6 +41,7 @@ impl Hosts {
     pub(crate) fn new(hosts: usize, cores: u32) -> Self {
         let host = || Host {
             processor: Processor::new(cores),
+            waking: 0,
             check_at: None,
             disk_free: Nanos::default(),
             disk_used: Nanos::default(),
@@ -51,9 +54,17 @@ impl Hosts {
         member % self.hosts.len()
     }
 
-    /// Tells whether every core of a member's host has a job.
+    /// Tells whether every core of a member's host has a job, or is being woken for one.
     pub(crate) fn is_crowded(&self, member: usize) -> bool {
-        self.hosts[self.of(member)].processor.is_taken()
+        let Host { processor, waking, .. } = &self.hosts[self.of(member)];
+        processor.jobs() + waking >= processor.cores() as usize
+    }
+
+    /// A core of a member's host is being woken for a job, or no longer.
+    pub(crate) fn wake(&mut self, member: usize, begins: bool) {
+        let host = self.of(member);
+        let waking = &mut self.hosts[host].waking;
+        *waking = if begins { *waking + 1 } else { *waking - 1 };
     }
 
     /// Takes in a job whose service [`Hosts::start`] begins; returns its number.

@@ -70,9 +70,9 @@ impl Processor {
         })
     }
 
-    /// Tells whether every core has a job.
-    pub(crate) fn is_taken(&self) -> bool {
-        self.jobs.len() as u64 >= self.cores
+    /// Number of jobs in service.
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.len()
     }
 
     pub(crate) fn cores(&self) -> u32 {

@@ -202,7 +202,7 @@ impl Simulation {
             SimEvent::Arrived { to, frame } => state.arrive(to, frame),
             SimEvent::Released { id } => state.release(id),
             SimEvent::Writable { id } => state.write_next(id),
-            SimEvent::Awake { job } => state.start(job),
+            SimEvent::Awake { member, job } => state.awake(member, job),
             SimEvent::ArrivalsDue { member } => state.take_arrivals(member),
             SimEvent::Received { to, frame } => state.receive(to, frame),
             SimEvent::Acknowledged { body } => state.acknowledge(body),

@@ -20,8 +20,11 @@ use quorate_storage::Durability;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Seconds of load before those that count, and milliseconds of them in which it grows to its rate.
+/// Seconds of load before those that count, and milliseconds of them in which it grows to its rate:
+/// of the model, whose points begin in the middle of their load, and of processes, whose windows
+/// open first.
 const WARMUP_S: u64 = 2;
+const WARMUP_PROCESSES_S: u64 = 8;
 const RAMP_MS: u64 = 500;
 
 /// Recommend a signature scheme for each committee size, with the table behind it.
@@ -90,7 +93,8 @@ pub(crate) struct Options {
     /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Length of a point's measured window, in seconds, after two that do not count
+    /// Length of a point's measured window, in seconds, after two that do not count, or eight of
+    /// processes
     #[arg(long, default_value_t = 4, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -195,7 +199,7 @@ impl Options {
             downlink_mbit: self.mbps,
             tx_bytes: self.tx_bytes,
             durability: self.durability,
-            warmup_s: WARMUP_S,
+            warmup_s: if self.processes { WARMUP_PROCESSES_S } else { WARMUP_S },
             duration_s: self.seconds,
             warm_connections: true,
             ramp_ms: RAMP_MS,

@@ -23,14 +23,18 @@ impl Replica {
     /// Seals what there is where bodies are sealed on demand, for a proposal that would be empty.
     /// Returns `true` if the proposal is to wait: until that is stored, or until it may be sealed.
     pub(super) fn seal_on_demand(&mut self, now: Time) -> bool {
+        if self.sealed_on_demand.is_some() {
+            return true;
+        }
         match self.mempool.seal_on_demand(now) {
             Ok(None) => false,
             Ok(Some(body)) => {
+                self.sealed_on_demand = Some(body.reference);
                 self.spread(now, body);
                 true
             }
             Err(later) => {
-                self.propose_at = Some(later);
+                self.propose_at = Some(self.propose_at.map_or(later, |at| at.min(later)));
                 true
             }
         }
@@ -86,6 +90,9 @@ impl Replica {
     }
 
     pub(super) fn on_stored(&mut self, now: Time, name: BodyRef) {
+        if self.sealed_on_demand == Some(name) {
+            self.sealed_on_demand = None;
+        }
         if name.is_change() {
             self.changes.stored(&name.digest);
         } else {

@@ -709,21 +709,38 @@ fn a_fixed_window_is_half_of_an_authors_room() {
     assert!(all >= 32 * 1_024 && all - last < 32 * 1_024, "{all}");
 }
 
-/// On demand the leader alone seals what is not full, for a proposal that would be empty.
+/// On demand the leader alone seals what is not full, once, and proposes it when it is stored.
 #[test]
 fn who_leads_and_has_nothing_to_propose_seals_what_it_has_on_demand() {
     let sealing = Sealing::Demand;
-    let sealed = (0..4).map(|id| {
+    let mut leaders = 0;
+    for id in 0..4 {
         let mut replica = replica(id, |settings| {
             settings.comparison = Comparison { sealing, ..Comparison::default() };
         });
         effects(&mut replica);
         submit(&mut replica, request(0, 800));
-        stores(&effects(&mut replica)).len()
-    });
-    let mut sealed: Vec<usize> = sealed.collect();
-    sealed.sort_unstable();
-    assert_eq!(sealed, [0, 0, 0, 1]);
+        let sealed = stores(&effects(&mut replica));
+        submit(&mut replica, request(1, 800));
+        let meanwhile = effects(&mut replica);
+        assert_eq!((stores(&meanwhile).len(), proposed(&meanwhile)), (0, None), "it waits");
+        for body in &sealed {
+            replica.handle(NOW, Event::Stored(body.reference));
+            assert_eq!(proposed(&effects(&mut replica)), Some(vec![body.reference]));
+        }
+        leaders += sealed.len();
+    }
+    assert_eq!(leaders, 1);
+}
+
+/// Bodies that a proposal among these names.
+fn proposed(effects: &[Effect<Message>]) -> Option<Vec<BodyRef>> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Send { message: Message::Consensus(message), .. } => {
+            message.proposed_bodies().map(<[BodyRef]>::to_vec)
+        }
+        _ => None,
+    })
 }
 
 /// The window grows while bodies take no more than a quarter of a view's timeout longer than they

@@ -60,6 +60,7 @@ pub(super) fn knee(
         return Ok(Knee::none(f64::INFINITY, 0.0, "nothing came of it".into()));
     };
     let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
+    let mean_ms = latency(&idle, "mean").map_or(idle_ms, |mean| mean.max(idle_ms));
     let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
     // Little load makes few samples.
     if committed(&idle) < KEPT_UP * RATE_MIN as f64 {
@@ -71,7 +72,7 @@ pub(super) fn knee(
     let (mut committed_tps, mut limit) = (committed(&idle), None);
     for _ in 0..PROBES_MAX {
         let Some(rate) = search.next() else { break };
-        let measured = measure(rate, patience_ms(idle_ms))?;
+        let measured = measure(rate, patience_ms(mean_ms))?;
         let tps = measured.as_ref().map_or(0.0, committed);
         if measured.as_ref().is_some_and(|one| kept_up(one, rate, idle_ms)) {
             committed_tps = tps.min(rate as f64);
@@ -85,10 +86,11 @@ pub(super) fn knee(
     Ok(Knee { rate: search.good, committed_tps, limit, idle_ms, certificate_bytes })
 }
 
-/// Milliseconds of a rate that may be under way before a run is given up. By Little's law what is
-/// under way is the latency; a third more than is allowed, and a little for the start.
-fn patience_ms(idle_ms: f64) -> u64 {
-    if idle_ms.is_finite() { (1.3 * LATENCY_FACTOR * idle_ms) as u64 + 200 } else { 0 }
+/// Milliseconds of a rate that may be under way before a run is given up, where the mean latency
+/// under little load is this. By Little's law what is under way is the mean latency; a third more
+/// than is allowed, and a little for the start.
+fn patience_ms(mean_ms: f64) -> u64 {
+    if mean_ms.is_finite() { (1.3 * LATENCY_FACTOR * mean_ms) as u64 + 200 } else { 0 }
 }
 
 impl Knee {

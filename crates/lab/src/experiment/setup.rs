@@ -2,6 +2,7 @@
 
 use crate::ServiceKind;
 use crate::load::{SendTo, Shape};
+use quorate_consensus::ProtocolKind;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_ledger::evm::mix;
@@ -334,6 +335,13 @@ impl Setup {
         let weights = self.checked_weights().map_err(|error| error.to_string())?;
         if !is_committee {
             return Ok(());
+        }
+        let is_three_chain = self.settings.protocol == ProtocolKind::HotStuff;
+        if self.profile == Profile::Reference && is_three_chain {
+            return Err("with chained HotStuff 'profile' is reference-three-chain".into());
+        }
+        if self.profile == Profile::ReferenceThreeChain && !is_three_chain {
+            return Err("'profile' reference-three-chain is of chained HotStuff".into());
         }
         let fits = self.settings.protocol.check_committee(&weights, self.scheme);
         fits.map_err(|error| error.to_string())

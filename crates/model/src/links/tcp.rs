@@ -11,7 +11,7 @@
 //!
 //! Nagle's algorithm is Linux's (Minshall's variant): the last segment of a frame waits while an
 //! earlier one that was not full is unacknowledged, until then or until later frames fill it. Its
-//! receiver acknowledges a segment that is not full when it has waited for one to go with it.
+//! receiver waits for another segment before it acknowledges one that came alone.
 //!
 //! Not modelled: HyStart, slow start after a timeout, tail loss probes, delayed acknowledgements of
 //! other segments, losses that come together.
@@ -30,8 +30,10 @@ const INITIAL_WINDOW: f64 = 10.0 * SEGMENT_BYTES as f64;
 /// Retransmission timeout on top of a round trip, at least: Linux's `TCP_RTO_MIN`.
 const TIMEOUT_MIN: Duration = Duration::from_millis(200);
 
-/// Time that the acknowledgement of one segment waits: Linux's `TCP_DELACK_MIN`.
-const DELAYED: Duration = Duration::from_millis(40);
+/// Time that the acknowledgement of a frame's end waits: Linux's `TCP_DELACK_MIN`, 40 ms, for every
+/// other one, since two segments are acknowledged at once. What its receiver's program answers does
+/// not go sooner: its own answer before is unacknowledged as well.
+const DELAYED: Duration = Duration::from_millis(20);
 
 /// Window that a receiver advertises at most: half of Linux's default `tcp_rmem`, 6 MiB.
 const RECEIVER_WINDOW: f64 = 3.0 * 1_048_576.0;

@@ -140,30 +140,30 @@ fn with_nagle() -> (Links, ConnectionId) {
 #[test]
 fn what_is_held_back_leaves_when_what_was_before_it_is_acknowledged() {
     let (mut links, id) = with_nagle();
-    // A round trip and the 40 ms for which its acknowledgement waits.
+    // A round trip and the 20 ms for which its acknowledgement waits.
     assert_eq!(links.hand_over(0, id, 100), (vec![10 * MS], None), "the first");
-    assert_eq!(links.hand_over(5 * MS, id, 100), (vec![], Some(60 * MS)));
+    assert_eq!(links.hand_over(5 * MS, id, 100), (vec![], Some(40 * MS)));
     assert_eq!(links.hand_over(6 * MS, id, 100), (vec![], None), "it waits with the one before");
     let mut flights = Vec::new();
-    links.release(60 * MS - 1, id, &mut flights);
+    links.release(40 * MS - 1, id, &mut flights);
     assert!(flights.is_empty(), "it is not time");
-    links.release(60 * MS, id, &mut flights);
+    links.release(40 * MS, id, &mut flights);
     let arrivals: Vec<Nanos> = flights.iter().map(|flight| flight.arrives).collect();
-    assert_eq!(arrivals, [70 * MS, 70 * MS]);
-    links.release(60 * MS, id, &mut flights);
+    assert_eq!(arrivals, [50 * MS, 50 * MS]);
+    links.release(40 * MS, id, &mut flights);
     assert_eq!(flights.len(), 2, "they left once");
     // They were a small segment themselves.
-    assert_eq!(links.hand_over(65 * MS, id, 100), (vec![], Some(120 * MS)));
+    assert_eq!(links.hand_over(45 * MS, id, 100), (vec![], Some(80 * MS)));
 }
 
 #[test]
 fn what_is_held_back_leaves_when_a_segment_is_full() {
     let (mut links, id) = with_nagle();
     links.hand_over(0, id, 100);
-    assert_eq!(links.hand_over(5 * MS, id, 1_000), (vec![], Some(60 * MS)));
+    assert_eq!(links.hand_over(5 * MS, id, 1_000), (vec![], Some(40 * MS)));
     // 448 bytes of it make a whole segment, and the other 1,000 wait in their turn.
     let (arrivals, held) = links.hand_over(7 * MS, id, SEGMENT_BYTES);
-    assert_eq!((arrivals, held), (vec![17 * MS], Some(60 * MS)));
+    assert_eq!((arrivals, held), (vec![17 * MS], Some(40 * MS)));
     let (arrivals, held) = links.hand_over(8 * MS, id, 448);
     assert_eq!((arrivals, held), (vec![18 * MS, 18 * MS], None), "nothing is behind it");
 }

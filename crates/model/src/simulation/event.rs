@@ -13,7 +13,7 @@ pub(crate) enum SimEvent {
     /// A job in service on a host may be done.
     JobDone { host: usize },
     /// A core is awake for a job whose thread was woken.
-    Awake { job: usize },
+    Awake { member: usize, job: usize },
     /// A frame reaches a host.
     Arrived { to: Destination, frame: Rc<Frame> },
     /// The end of a frame that was held back may leave.
@@ -61,7 +61,7 @@ impl TraceHash {
             SimEvent::Acknowledged { body } => (12, body.author.index()),
             SimEvent::Released { id } => (11, id.index()),
             SimEvent::Writable { id } => (13, id.index()),
-            SimEvent::Awake { job } => (14, *job),
+            SimEvent::Awake { member, .. } => (14, *member),
         };
         let word: u64 = now ^ (kind << 60) ^ (place as u64).rotate_left(24);
         self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);

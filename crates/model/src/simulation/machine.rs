@@ -141,7 +141,10 @@ impl State {
         }
         let id = ReplicaId(u16::try_from(member).expect("a member"));
         let check = self.shared_check(message);
-        let frame = Frame::new(member, Peer::Replica(id), client, message, check);
+        let mut frame = Frame::new(member, Peer::Replica(id), client, message, check);
+        if let (Recipients::All, Message::Body(body)) = (to, message) {
+            frame = frame.spreading(body.reference);
+        }
         self.view_change.on_sent(self.now, message, frame.bytes);
         let encoded = if frame.lane == Lane::Bulk { 0 } else { frame.bytes };
         let recipients = if to == Recipients::All { self.nodes.validators.len() - 1 } else { 1 };

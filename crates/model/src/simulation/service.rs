@@ -43,14 +43,21 @@ impl State {
     fn start_woken(&mut self, member: usize, job: usize, woken: bool) {
         let delay = (self.prices.wake_delay_us * 1e3) as Nanos;
         if woken && delay > 0 && !self.hosts.is_crowded(member) {
-            self.events.schedule(self.now + delay, SimEvent::Awake { job });
+            self.hosts.wake(member, true);
+            self.events.schedule(self.now + delay, SimEvent::Awake { member, job });
         } else {
             self.start(job);
         }
     }
 
+    /// A core is awake for a job.
+    pub(crate) fn awake(&mut self, member: usize, job: usize) {
+        self.hosts.wake(member, false);
+        self.start(job);
+    }
+
     /// Begins a job's service.
-    pub(crate) fn start(&mut self, job: usize) {
+    fn start(&mut self, job: usize) {
         let host = self.hosts.start(self.now, job);
         self.check_later(host);
     }

@@ -54,32 +54,27 @@ impl State {
         self.queue(member, Station::Net, priority, Job::Send { to, frame: Rc::clone(frame) });
     }
 
-    /// A frame leaves its host.
+    /// A frame leaves its host, or waits for room in its socket where it can still be taken back.
     pub(crate) fn depart(&mut self, member: usize, to: Destination, frame: Rc<Frame>) {
-        if matches!(frame.peer, Peer::Replica(_)) {
-            let validator = &mut self.nodes.validators[member];
-            validator.sent_bytes += frame.bytes as u64;
-            validator.sent_frames += frame.each().count() as u64;
-        }
         let id = self.links.connection(member, to, frame.lane);
-        if self.behaviour.takes_back && frame.is_own_body() {
-            let at = self.links.writable(id);
-            if self.outboxes.holds(id) || at > self.now {
-                if !self.outboxes.holds(id) {
-                    self.events.schedule(at, SimEvent::Writable { id });
-                }
-                self.outboxes.push(id, to, frame);
-                return;
-            }
+        let at = self.links.writable(id);
+        let waits = self.outboxes.holds(id) || at > self.now;
+        if !waits || !self.behaviour.takes_back || frame.spreads.is_none() {
+            self.write(id, to, frame);
+            return;
         }
-        self.write(id, to, frame);
+        if !self.outboxes.holds(id) {
+            self.events.schedule(at, SimEvent::Writable { id });
+        }
+        self.outboxes.push(id, to, frame);
     }
 
-    /// A socket has room: the next frame for it that is still wanted leaves.
+    /// A socket has room: the next frame for it that is still wanted leaves. A sender that crashed
+    /// writes none.
     pub(crate) fn write_next(&mut self, id: ConnectionId) {
         while let Some((to, frame)) = self.outboxes.pop(id) {
-            let body = frame.body.expect("a body");
-            if self.acknowledgements.waits(&body) {
+            let is_wanted = frame.spreads.is_some_and(|body| self.acknowledgements.waits(&body));
+            if is_wanted && self.nodes.validators[frame.from].alive {
                 self.write(id, to, frame);
                 break;
             }
@@ -92,7 +87,13 @@ impl State {
         }
     }
 
+    /// A frame is in its socket.
     fn write(&mut self, id: ConnectionId, to: Destination, frame: Rc<Frame>) {
+        if matches!(frame.peer, Peer::Replica(_)) {
+            let validator = &mut self.nodes.validators[frame.from];
+            validator.sent_bytes += frame.bytes as u64;
+            validator.sent_frames += frame.each().count() as u64;
+        }
         let held = self.links.send(self.now, id, (to, frame), &mut self.flights);
         self.fly();
         if let Some(until) = held {

@@ -145,6 +145,6 @@ fn a_small_segment_waits_for_the_one_before_alone() {
     assert_eq!(flow.leave(0, 3 * SEGMENT_BYTES), 0);
     assert_eq!(flow.holds(0), None, "only whole segments are under way");
     flow.end_small(0, &PATH);
-    assert_eq!(flow.holds(30 * MS), Some(140 * MS));
-    assert_eq!(flow.holds(140 * MS), None, "it is acknowledged");
+    assert_eq!(flow.holds(30 * MS), Some(120 * MS));
+    assert_eq!(flow.holds(120 * MS), None, "it is acknowledged");
 }

@@ -427,7 +427,8 @@ const REPLICA: &[Field] = &[
         "flow_control",
         &["delay", "warm", "fixed"],
         "Bound on this validator's own data under way: \"delay\" (a window that follows the time that \
-         decisions take), \"warm\" (the same, as wide as it gets at first) or \"fixed\" (half of author_bytes_max, and bodies leave only \
+         decisions take), \"warm\" (the same, as wide as it gets at first) or \"fixed\" \
+         (half of author_bytes_max, and bodies leave only \
          when they are full or have waited batch_delay_ms).",
     )),
     for_comparisons(choice(
