@@ -240,7 +240,7 @@ fn settings_are_one_flat_table() {
     let names = names::of::<Settings>();
     assert!(!Table::try_from(Settings::default()).unwrap().values().any(Value::is_table));
     let first = ["protocol", "batch_bytes", "batch_delay_ms", "block_operations_max"];
-    assert_eq!((names.len(), &names[..4]), (28, &first[..]));
+    assert_eq!((names.len(), &names[..4]), (30, &first[..]));
     assert!(!names.contains(&"comparison"));
 }
 
