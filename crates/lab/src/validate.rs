@@ -11,6 +11,7 @@ pub use table::{markdown, table};
 use crate::ServiceKind;
 use crate::experiment::results::{ResultsError, Writer};
 use crate::experiment::{Point, Record, RunError, RunnerKind, Runners, Setup};
+use crate::load::sessions_for;
 use quorate_storage::Durability;
 use serde::Serialize;
 use serde_json::Value;
@@ -76,6 +77,8 @@ impl ValidationSpec {
             durability,
             delay_ms,
             rate,
+            // As many for both: how operations share requests is a part of their latency.
+            sessions: sessions_for(rate) as u64,
             service: ServiceKind::Noop,
             prices: self.prices.clone(),
             cores: self.cores,
