@@ -173,8 +173,8 @@ impl Mempool {
         body
     }
 
-    /// Time at which the open body has waited long enough, or, on demand, a full one may follow; `None` while the window, or the disk, is
-    /// full.
+    /// Time at which the open body has waited long enough, or, on demand, a full one may follow;
+    /// `None` while the window, or the disk, is full.
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {
         let is_awaited = self.limits.sealing == Sealing::Delay || self.open.fills(self.capacity());

@@ -120,7 +120,7 @@ pub struct Replica {
     /// Time at which what may not be proposed yet may be.
     propose_at: Option<Time>,
     batching: Batching,
-    /// Body that was sealed for a proposal and is not stored yet, where bodies are sealed on demand.
+    /// Body that was sealed on demand, for a proposal, and is not stored yet.
     sealed_on_demand: Option<BodyRef>,
     pacing: Pacing,
     heartbeat: Heartbeat,

@@ -31,8 +31,8 @@ pub(crate) struct Validator {
     pub(crate) log_bytes: usize,
     /// Bytes of the group being written: of bodies, and of everything.
     pub(crate) group: (usize, usize),
-    /// Time for which its machine's thread was ready to run and did not, a core's waking included
-    /// as a kernel's account has it, since the beginning; and what that makes of its proposals' pace.
+    /// Time for which its machine's thread was ready to run and did not since the beginning, a
+    /// core's waking included as in a kernel's account, and what that makes of its pace.
     pub(crate) ready: Nanos,
     pub(crate) pacer: Pacer,
     /// Time for which its timer is armed.

@@ -27,8 +27,8 @@ pub enum Sealing {
     #[default]
     Delay,
     /// When it is full, or when its author leads and has nothing to propose, but not within a batch
-    /// delay of the last that was full: as in paper 000's three-chain implementation. For loads that
-    /// last: what a member has that does not lead waits until then, for no view begins for it.
+    /// delay of the last that was full: as in paper 000's three-chain implementation. For loads
+    /// that last: what a member has that does not lead waits until then, and no view begins for it.
     Demand,
 }
 
@@ -65,7 +65,7 @@ pub struct Comparison {
     /// replicas may go without.
     pub signatures: bool,
     /// Bound on an author's own data under way: the `delay` (`warm`: of a load that has lasted), or
-    /// half of [`super::Settings::author_bytes_max`] alone (`fixed`, as paper 000's implementation).
+    /// half of [`super::Settings::author_bytes_max`] alone (`fixed`, as in paper 000's program).
     pub flow_control: FlowControl,
     /// A body that a proposal names and that is not here is asked for once its author is later than
     /// usual. `false`: at once, as paper 000's implementation does.
