@@ -120,7 +120,7 @@ impl Profile {
         match self {
             Self::Quorate => asked,
             Self::Reference => reference(&asked),
-            Self::ReferenceThreeChain => three_chain(reference(&asked)),
+            Self::ReferenceThreeChain => three_chain(&reference(&asked)),
         }
     }
 }
@@ -171,8 +171,8 @@ fn reference(asked: &Settings) -> Settings {
 /// The settings of the reference's three chains where they differ: bodies are sealed when they are
 /// full, 100 ms apart at least, or when a leader has none to name, and a block has 1,000 bytes of
 /// names.
-fn three_chain(reference: Settings) -> Settings {
+fn three_chain(reference: &Settings) -> Settings {
     let comparison =
         Comparison { block_bodies_max: 31, sealing: Sealing::Demand, ..reference.comparison };
-    Settings { comparison, ..reference }
+    Settings { comparison, ..*reference }
 }
