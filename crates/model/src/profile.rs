@@ -81,20 +81,9 @@ impl Profile {
             },
             // Bodies are named as soon as they are stored, and nobody acknowledges any.
             Self::ReferenceThreeChain => Behaviour {
-                checks_shares_at_once: true,
-                signs_requests: false,
-                answers_clients: false,
-                executes: false,
-                store: Some(ROCKSDB),
-                read: Some(ROCKSDB_READ),
                 waits_for_acknowledgements: false,
                 takes_back: false,
-                bounds_outboxes: false,
-                nagle: true,
-                paces: false,
-                encrypts: false,
-                // SHA-512.
-                hash_byte_times: 9.0,
+                ..Self::Reference.behaviour()
             },
             Self::Reference => Behaviour {
                 checks_shares_at_once: true,

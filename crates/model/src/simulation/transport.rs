@@ -57,13 +57,14 @@ impl State {
     /// A frame leaves its host, or waits for room in its socket where it can still be taken back.
     pub(crate) fn depart(&mut self, member: usize, to: Destination, frame: Rc<Frame>) {
         let id = self.links.connection(member, to, frame.lane);
-        let at = self.links.writable(id);
-        let waits = self.outboxes.holds(id) || at > self.now;
-        if !waits || !self.behaviour.takes_back || frame.spreads.is_none() {
-            self.write(id, to, frame);
-            return;
+        if !self.behaviour.takes_back || frame.spreads.is_none() {
+            return self.write(id, to, frame);
         }
         if !self.outboxes.holds(id) {
+            let at = self.links.writable(id);
+            if at <= self.now {
+                return self.write(id, to, frame);
+            }
             self.events.schedule(at, SimEvent::Writable { id });
         }
         self.outboxes.push(id, to, frame);
