@@ -264,8 +264,8 @@ impl Scene {
     ///
     /// Left out: the 100 ms for which a leader of three chains stands still after a proposal,
     /// leaders that name a body again which arrived after it was ordered and wait for 2f
-    /// acknowledgements of a block before they take up another body; acknowledgements of bodies come
-    /// by distance alone.
+    /// acknowledgements of a block before they take up another body; acknowledgements of bodies
+    /// come by distance alone.
     ///
     /// Whatever the scene's settings say of these is overruled.
     #[must_use]
