@@ -140,7 +140,9 @@ impl Simulation {
             let mut estimate = self.estimate(began.elapsed());
             estimate.doubts = doubts(scene, &estimate);
             let grows = estimate.doubts.iter().any(Doubt::is_growth);
-            if left == 0 || estimate.doubts.is_empty() || grew && grows {
+            let is_too_much =
+                scene.give_up.is_some() && estimate.doubts.iter().any(Doubt::is_upward);
+            if left == 0 || estimate.doubts.is_empty() || is_too_much || grew && grows {
                 return Ok(estimate);
             }
             self.move_window();

@@ -129,7 +129,7 @@ pub(crate) struct Options {
     availability: Option<Availability>,
     /// Estimate the reference implementation of paper 000 instead of this program: votes checked
     /// one by one, no TLS, no sync, no execution, 500 KB or 100 ms batches, 5 s timeout, sockets
-    /// with Nagle's algorithm
+    /// with Nagle's algorithm; with --protocol hotstuff its version of three chains
     #[arg(long, conflicts_with_all = ["verify", "batch_bytes", "batch_delay", "timeout", "vote_wait",
         "proposal_key", "durability"])]
     reference: bool,
@@ -146,6 +146,9 @@ pub(crate) struct Options {
     /// too few samples), up to two more follow, each twice as long
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     duration: u64,
+    /// Keep the measured window as long as it is even while its figures are in doubt
+    #[arg(long)]
+    fixed_window: bool,
     /// Seconds of load before the measured window, which do not count
     #[arg(long, default_value_t = 5, value_name = "SECONDS")]
     warmup: u64,
@@ -216,7 +219,7 @@ impl Options {
             scene.load.arrivals = Arrivals::Closed(self.request_operations);
         }
         scene.loss = self.loss;
-        scene.windows_more = 2;
+        scene.windows_more = if self.fixed_window { 0 } else { WINDOWS_MORE };
         scene.real_signatures = self.real_signatures;
         scene.warmup = Duration::from_secs(self.warmup);
         scene.duration = Duration::from_secs(self.duration);
@@ -252,6 +255,9 @@ impl Options {
         wanted.topology(usize::from(self.validators)).map_err(Failure::usage)
     }
 }
+
+/// Windows that may follow the first one while its figures are in doubt.
+const WINDOWS_MORE: u32 = 2;
 
 /// One way between two hosts in one place, without a wide-area network.
 const NEAR: Duration = Duration::from_micros(100);

@@ -157,7 +157,8 @@ struct Search {
     /// Rates that were kept up with and the loads of the bottleneck there, in per cent: under
     /// little load, and the highest.
     loads: [Option<(f64, f64)>; 2],
-    /// Least factor to the next rate where a line leads there; squared each time.
+    /// Least factor to the next rate where a line leads there; squared before each, so that the
+    /// first step beyond a rate that was the knee is the precision.
     beyond: f64,
     /// A line may lead between what was kept up with and what was not: once after each that was
     /// not, for a load may well level off.
@@ -177,7 +178,7 @@ impl Search {
             bad: None,
             guess: None,
             loads: [None; 2],
-            beyond: 1.0 + PRECISION,
+            beyond: (1.0 + PRECISION).sqrt(),
             is_led: true,
         }
     }

@@ -155,6 +155,9 @@ pub struct Setup {
     /// `true` if simulated connections begin as wide as their receivers let them, and not in slow
     /// start: a point needs a shorter warm-up.
     pub warm_connections: bool,
+    /// `true` if a simulated point's window is as long as asked for even while its figures are in
+    /// doubt: for what was measured like that, whatever it was.
+    pub fixed_window: bool,
     /// Milliseconds in which a simulated load grows to its rate at the beginning; 0 for all of it
     /// at once.
     pub ramp_ms: u64,
@@ -239,6 +242,7 @@ impl Default for Setup {
             downlink_mbit: 5_000,
             packet_loss_ppm: 0,
             warm_connections: false,
+            fixed_window: false,
             ramp_ms: 0,
             give_up_ms: 0,
             validators_per_host: 1,
@@ -261,7 +265,7 @@ impl Default for Setup {
 
 /// Fields that are no part of a point's key at their defaults, so that points from before there
 /// were such fields keep theirs.
-const ADDED_LATER: [&str; 14] = [
+const ADDED_LATER: [&str; 15] = [
     "keys",
     "fill",
     "mix",
@@ -271,6 +275,7 @@ const ADDED_LATER: [&str; 14] = [
     "overload",
     "packet_loss_ppm",
     "warm_connections",
+    "fixed_window",
     "ramp_ms",
     "give_up_ms",
     "fetch_grace",

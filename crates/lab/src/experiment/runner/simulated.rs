@@ -123,7 +123,11 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         take_up: Duration::from_micros(setup.take_up_us),
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),
-        windows_more: if limit.is_some() { SEARCH_WINDOWS_MORE } else { WINDOWS_MORE },
+        windows_more: match limit {
+            _ if setup.fixed_window => 0,
+            Some(_) => SEARCH_WINDOWS_MORE,
+            None => WINDOWS_MORE,
+        },
         ramp: Duration::from_millis(setup.ramp_ms),
         give_up: limit,
         warm_connections: setup.warm_connections,
