@@ -31,6 +31,8 @@ const PROBES_MAX: usize = 12;
 /// Share of a resource, in per cent, from which on it is what a rate was too much for; and up to
 /// which a load is taken to grow evenly with the rate.
 const FULL: f64 = 92.0;
+/// Per cent that a resource may lack to be full.
+const NEARLY: f64 = 2.0;
 
 /// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,8 +159,8 @@ struct Search {
     /// Rates that were kept up with and the loads of the bottleneck there, in per cent: under
     /// little load, and the highest.
     loads: [Option<(f64, f64)>; 2],
-    /// Least factor to the next rate where a line leads there; squared before each, so that the
-    /// first step beyond a rate that was the knee is the precision.
+    /// Least factor to the next rate where a line leads there: the precision beyond the first rate
+    /// at which the bottleneck is full, and squared each time.
     beyond: f64,
     /// A line may lead between what was kept up with and what was not: once after each that was
     /// not, for a load may well level off.
@@ -178,7 +180,7 @@ impl Search {
             bad: None,
             guess: None,
             loads: [None; 2],
-            beyond: (1.0 + PRECISION).sqrt(),
+            beyond: 1.0 + PRECISION,
             is_led: true,
         }
     }
@@ -228,7 +230,13 @@ impl Search {
     /// A rate was kept up with, under this load of the bottleneck.
     fn keep(&mut self, rate: u64, share: Option<f64>) {
         self.step = (self.step * self.step).min(STEP);
-        self.beyond = (self.beyond * self.beyond).min(STEP);
+        let is_full = |share: f64| share >= FULL - NEARLY;
+        let was_full = self.loads[1].is_some_and(|(_, share)| is_full(share));
+        self.beyond = if share.is_some_and(is_full) && !was_full {
+            1.0 + PRECISION
+        } else {
+            (self.beyond * self.beyond).min(STEP)
+        };
         self.is_led = self.bad.is_none();
         self.good = rate;
         self.guess = None;
