@@ -40,6 +40,13 @@ pub enum Doubt {
         /// Those that were committed, whenever they came in.
         committed: f64,
     },
+    /// More operations were committed in the window than came in: it begins with a backlog.
+    BacklogShrinks {
+        /// Those that came in.
+        offered: f64,
+        /// Those that were committed, whenever they came in.
+        committed: f64,
+    },
     /// The run was given up: more was under way than its scene allows.
     GivenUp {
         /// Operations under way then.
@@ -89,6 +96,11 @@ impl fmt::Display for Doubt {
                 f,
                 "the backlog grows: {committed:.0} of {offered:.0} operations were committed in the \
                  window's second half"
+            ),
+            Self::BacklogShrinks { offered, committed } => write!(
+                f,
+                "a backlog shrinks: {committed:.0} operations were committed, and {offered:.0} \
+                 came in"
             ),
             Self::GivenUp { under_way, at_s } => {
                 write!(f, "given up after {at_s:.1} s, with {under_way} operations under way")

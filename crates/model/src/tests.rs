@@ -442,11 +442,14 @@ fn what_is_offered_beyond_capacity_is_in_doubt_and_windows_end() {
     scene.warmup = Duration::from_secs(1);
     scene.duration = Duration::from_secs(1);
     scene.windows_more = 3;
-    let outcome = outcome(&scene);
-    assert!(outcome.doubts.iter().any(Doubt::is_growth), "{:?}", outcome.doubts);
+    let long = outcome(&scene);
+    assert!(long.doubts.iter().any(Doubt::is_growth), "{:?}", long.doubts);
     // One second has no halves; the backlog grew in the two windows after it.
-    assert_eq!(outcome.window_s, (4.0, 8.0));
-    assert_eq!(outcome.seconds.len(), 4);
+    assert_eq!(long.window_s, (4.0, 8.0));
+    assert_eq!(long.seconds.len(), 4);
+    // Where a run may be given up, one is enough.
+    scene.give_up = Some(Duration::from_mins(1));
+    assert_eq!(outcome(&scene).window_s, (2.0, 4.0));
 }
 
 /// What cannot be kept up with is known to be so long before the window.

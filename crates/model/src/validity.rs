@@ -56,6 +56,12 @@ fn drifts(seconds: &[PerSecond]) -> Vec<Doubt> {
     if after < (1.0 - DRIFT_MAX) * entered {
         doubts.push(Doubt::BacklogGrows { offered: entered, committed: after });
     }
+    // Of the whole window: it has twice as many heights, which are not alike.
+    let entered = sum(seconds, |second| second.offered as f64);
+    let left = sum(seconds, |second| second.committed as f64);
+    if entered < (1.0 - DRIFT_MAX) * left {
+        doubts.push(Doubt::BacklogShrinks { offered: entered, committed: left });
+    }
     let (sums, counts) = (both(|second| second.first_ms_sum), (before, after));
     let (before, after) = (sums.0 / counts.0, sums.1 / counts.1);
     if differ(before, after, DRIFT_MAX) {

@@ -327,6 +327,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn beyond_the_first_rate_that_fills_the_bottleneck_is_a_step_of_the_precision() {
+        let mut search = Search { good: RATE_MIN, ..Search::up_to(None) };
+        search.loads[0] = Some((RATE_MIN as f64, 5.0));
+        search.keep(100_000, Some(45.0));
+        search.keep(200_000, Some(91.0));
+        assert_eq!(search.next(), Some(216_000));
+        search.keep(216_000, Some(91.5));
+        assert_eq!(search.next(), Some(251_942), "and its square next: a load may level off");
+    }
+
     /// Loads of threads that are always at work level off long before the knee.
     #[test]
     fn a_load_that_levels_off_leads_nowhere_and_the_knee_is_found() {

@@ -35,6 +35,9 @@ fn halves_that_differ_are_named() {
     let behind = PerSecond { offered: 1_300, ..steady() };
     let grows = Doubt::BacklogGrows { offered: 1_300.0, committed: 1_000.0 };
     assert_eq!(drifts(&[behind, behind]), [grows]);
+    let ahead = PerSecond { offered: 850, ..steady() };
+    let shrinks = Doubt::BacklogShrinks { offered: 1_700.0, committed: 2_000.0 };
+    assert_eq!(drifts(&[ahead, ahead]), [shrinks]);
     let stopped = PerSecond { committed: 0, first_ms_sum: 0.0, ..steady() };
     let doubts = drifts(&[steady(), stopped]);
     assert!(doubts.contains(&Doubt::RateDrifts { first: 1_000.0, second: 0.0 }), "{doubts:?}");
