@@ -68,12 +68,6 @@ impl Doubt {
     pub(crate) fn is_growth(&self) -> bool {
         matches!(self, Self::BacklogGrows { .. })
     }
-
-    /// Tells whether there is more and more under way: more is offered than is committed, or what
-    /// is committed was under way for longer and longer.
-    pub(crate) fn is_upward(&self) -> bool {
-        matches!(self, Self::LatencyDrifts { first, second } if second > first) || self.is_growth()
-    }
 }
 
 impl fmt::Display for Doubt {

@@ -44,7 +44,7 @@ pub struct Scene {
     pub duration: Duration,
     /// Times that another window may follow, twice as long, while the last one's figures are in
     /// doubt ([`Estimate::doubts`]). None does where anybody crashes in it, or once the backlog has
-    /// grown in two; nor, where a run may be given up, once anything has grown in one.
+    /// grown in two; nor, where a run may be given up, once backlog or latency has grown in one.
     ///
     /// [`Estimate::doubts`]: crate::Estimate::doubts
     pub windows_more: u32,

@@ -24,7 +24,7 @@ use crate::scene::{Scene, SceneError};
 use crate::service_times::ServiceTimes;
 use crate::station::Station;
 use crate::time::{Nanos, nanos};
-use crate::validity::doubts;
+use crate::validity::{doubts, is_too_much};
 use crate::workload::Arrivals;
 use event::{SimEvent, TraceHash};
 #[cfg(feature = "stand-ins")]
@@ -140,9 +140,8 @@ impl Simulation {
             let mut estimate = self.estimate(began.elapsed());
             estimate.doubts = doubts(scene, &estimate);
             let grows = estimate.doubts.iter().any(Doubt::is_growth);
-            let is_too_much =
-                scene.give_up.is_some() && estimate.doubts.iter().any(Doubt::is_upward);
-            if left == 0 || estimate.doubts.is_empty() || is_too_much || grew && grows {
+            let ends = scene.give_up.is_some() && is_too_much(&estimate.doubts);
+            if left == 0 || estimate.doubts.is_empty() || ends || grew && grows {
                 return Ok(estimate);
             }
             self.move_window();

@@ -33,6 +33,10 @@ pub(crate) fn doubts(scene: &Scene, estimate: &Estimate) -> Vec<Doubt> {
         doubts.push(Doubt::ViewChanges { views: estimate.timeouts });
     }
     doubts.extend(drifts(&estimate.seconds));
+    // What was refused came in before, or in an earlier window.
+    if estimate.refused == 0 {
+        doubts.extend(shrinks(&estimate.seconds));
+    }
     let seconds = estimate.seconds.len() as f64;
     let under_way = estimate.seconds.iter().map(|second| second.under_way).sum::<f64>() / seconds;
     let accounted = estimate.committed_tps * latency.mean_ms / 1e3;
@@ -40,6 +44,16 @@ pub(crate) fn doubts(scene: &Scene, estimate: &Estimate) -> Vec<Doubt> {
         doubts.push(Doubt::LittlesLaw { under_way, accounted });
     }
     doubts
+}
+
+/// Tells whether one window says by itself that too much is offered: the backlog grows in it, or
+/// latency does, by samples that suffice.
+pub(crate) fn is_too_much(doubts: &[Doubt]) -> bool {
+    let few = doubts.iter().any(|doubt| matches!(doubt, Doubt::FewSamples { .. }));
+    doubts.iter().any(|doubt| match doubt {
+        Doubt::LatencyDrifts { first, second } => second > first && !few,
+        other => other.is_growth(),
+    })
 }
 
 /// What tells the halves of a window apart. An odd second in the middle is in neither.
@@ -56,18 +70,21 @@ fn drifts(seconds: &[PerSecond]) -> Vec<Doubt> {
     if after < (1.0 - DRIFT_MAX) * entered {
         doubts.push(Doubt::BacklogGrows { offered: entered, committed: after });
     }
-    // Of the whole window: it has twice as many heights, which are not alike.
-    let entered = sum(seconds, |second| second.offered as f64);
-    let left = sum(seconds, |second| second.committed as f64);
-    if entered < (1.0 - DRIFT_MAX) * left {
-        doubts.push(Doubt::BacklogShrinks { offered: entered, committed: left });
-    }
     let (sums, counts) = (both(|second| second.first_ms_sum), (before, after));
     let (before, after) = (sums.0 / counts.0, sums.1 / counts.1);
     if differ(before, after, DRIFT_MAX) {
         doubts.push(Doubt::LatencyDrifts { first: before, second: after });
     }
     doubts
+}
+
+/// A backlog that is worked off. Over the whole window: in a half, a block more or less would show.
+fn shrinks(seconds: &[PerSecond]) -> Option<Doubt> {
+    let sum = |of: fn(&PerSecond) -> f64| seconds.iter().map(of).sum::<f64>();
+    let (offered, committed) =
+        (sum(|second| second.offered as f64), sum(|second| second.committed as f64));
+    let is_less = offered < (1.0 - DRIFT_MAX) * committed;
+    is_less.then_some(Doubt::BacklogShrinks { offered, committed })
 }
 
 /// Tells whether two numbers differ by more than a share of the larger one. Nothing beside

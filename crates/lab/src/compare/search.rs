@@ -162,6 +162,8 @@ struct Search {
     /// Least factor to the next rate where a line leads there: the precision beyond the first rate
     /// at which the bottleneck is full, and squared each time.
     beyond: f64,
+    /// A rate that was kept up with filled the bottleneck.
+    was_full: bool,
     /// A line may lead between what was kept up with and what was not: once after each that was
     /// not, for a load may well level off.
     is_led: bool,
@@ -181,6 +183,7 @@ impl Search {
             guess: None,
             loads: [None; 2],
             beyond: 1.0 + PRECISION,
+            was_full: false,
             is_led: true,
         }
     }
@@ -209,8 +212,8 @@ impl Search {
         Some(wanted.max(least).min(most) as u64)
     }
 
-    /// The next rate while nothing was too much: where the bottleneck would be full, and each time
-    /// further than the last.
+    /// The next rate while nothing was too much: where the bottleneck would be full, and from the
+    /// first that fills it on each time further than the last.
     fn higher(self) -> u64 {
         let good = self.good as f64;
         let next = match self.full_at() {
@@ -230,13 +233,9 @@ impl Search {
     /// A rate was kept up with, under this load of the bottleneck.
     fn keep(&mut self, rate: u64, share: Option<f64>) {
         self.step = (self.step * self.step).min(STEP);
-        let is_full = |share: f64| share >= FULL - NEARLY;
-        let was_full = self.loads[1].is_some_and(|(_, share)| is_full(share));
-        self.beyond = if share.is_some_and(is_full) && !was_full {
-            1.0 + PRECISION
-        } else {
-            (self.beyond * self.beyond).min(STEP)
-        };
+        let becomes_full = !self.was_full && share.is_some_and(|share| share >= FULL - NEARLY);
+        self.was_full |= becomes_full;
+        self.beyond = if becomes_full { 1.0 + PRECISION } else { self.beyond.powi(2).min(STEP) };
         self.is_led = self.bad.is_none();
         self.good = rate;
         self.guess = None;
@@ -342,8 +341,10 @@ mod tests {
     #[test]
     fn a_load_that_levels_off_leads_nowhere_and_the_knee_is_found() {
         for knee in [40_000_u32, 90_000, 150_000] {
-            for level in [50.0, 85.0, 88.5, 95.0] {
-                let share = |rate: u64| (5.0 + 80.0 * rate as f64 / 30_000.0).min(level);
+            // About the load that counts as full, once above and once below.
+            for level in [50.0, 85.0, 88.5, 90.0, 95.0] {
+                let about = |rate: u64| if rate.is_multiple_of(2) { level } else { level + 1.5 };
+                let share = |rate: u64| (5.0 + 80.0 * rate as f64 / 30_000.0).min(about(rate));
                 let mut search = Search { good: RATE_MIN, ..Search::up_to(None) };
                 search.loads[0] = Some((RATE_MIN as f64, share(RATE_MIN)));
                 let mut probes = 0;

@@ -35,9 +35,6 @@ fn halves_that_differ_are_named() {
     let behind = PerSecond { offered: 1_300, ..steady() };
     let grows = Doubt::BacklogGrows { offered: 1_300.0, committed: 1_000.0 };
     assert_eq!(drifts(&[behind, behind]), [grows]);
-    let ahead = PerSecond { offered: 850, ..steady() };
-    let shrinks = Doubt::BacklogShrinks { offered: 1_700.0, committed: 2_000.0 };
-    assert_eq!(drifts(&[ahead, ahead]), [shrinks]);
     let stopped = PerSecond { committed: 0, first_ms_sum: 0.0, ..steady() };
     let doubts = drifts(&[steady(), stopped]);
     assert!(doubts.contains(&Doubt::RateDrifts { first: 1_000.0, second: 0.0 }), "{doubts:?}");
@@ -45,6 +42,31 @@ fn halves_that_differ_are_named() {
         doubts.contains(&Doubt::BacklogGrows { offered: 1_000.0, committed: 0.0 }),
         "{doubts:?}"
     );
+}
+
+#[test]
+fn a_backlog_that_is_worked_off_is_named() {
+    let ahead = PerSecond { offered: 899, ..steady() };
+    let doubt = Doubt::BacklogShrinks { offered: 899.0, committed: 1_000.0 };
+    assert_eq!(shrinks(&[ahead]), Some(doubt), "one second is a window too");
+    assert_eq!(drifts(&[ahead, ahead]), [], "its halves are alike");
+    let as_much = PerSecond { offered: 900, ..steady() };
+    assert_eq!(
+        (shrinks(&[as_much; 2]), shrinks(&[steady(), ahead]), shrinks(&[])),
+        (None, None, None)
+    );
+}
+
+#[test]
+fn one_window_says_that_too_much_is_offered_by_what_grows() {
+    let few = Doubt::FewSamples { operations: 2_000, heights: 19 };
+    let (slower, quicker) = (
+        Doubt::LatencyDrifts { first: 500.0, second: 600.0 },
+        Doubt::LatencyDrifts { first: 600.0, second: 500.0 },
+    );
+    let grows = Doubt::BacklogGrows { offered: 1_300.0, committed: 1_000.0 };
+    assert!(is_too_much(&[slower]) && is_too_much(&[few, grows]));
+    assert!(!is_too_much(&[few, slower]) && !is_too_much(&[quicker]) && !is_too_much(&[few]));
 }
 
 #[test]

@@ -270,6 +270,14 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    fn windows_follow_a_fixed_one_by_nobodys_doubt() {
+        let more = |setup: &Setup| scene(setup).unwrap().windows_more;
+        let searched = Setup { give_up_ms: 1_000, ..Setup::default() };
+        assert_eq!((more(&Setup::default()), more(&searched)), (2, 1));
+        assert_eq!(more(&Setup { fixed_window: true, ..searched }), 0);
+    }
+
+    #[test]
     fn a_slower_core_computes_dearer_and_its_disk_is_the_same() {
         let quick = scene(&Setup::default()).unwrap().prices;
         let slow = scene(&Setup { core_speed: 0.5, ..Setup::default() }).unwrap().prices;
