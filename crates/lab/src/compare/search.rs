@@ -159,8 +159,8 @@ struct Search {
     /// Rates that were kept up with and the loads of the bottleneck there, in per cent: under
     /// little load, and the highest.
     loads: [Option<(f64, f64)>; 2],
-    /// Least factor to the next rate where a line leads there: the precision beyond the first rate
-    /// at which the bottleneck is full, and squared each time.
+    /// Least factor to the next rate where a line leads there: the precision at first and beyond
+    /// the first rate that fills the bottleneck, squared after each other that it led to.
     beyond: f64,
     /// A rate that was kept up with filled the bottleneck.
     was_full: bool,
@@ -235,7 +235,12 @@ impl Search {
         self.step = (self.step * self.step).min(STEP);
         let becomes_full = !self.was_full && share.is_some_and(|share| share >= FULL - NEARLY);
         self.was_full |= becomes_full;
-        self.beyond = if becomes_full { 1.0 + PRECISION } else { self.beyond.powi(2).min(STEP) };
+        let was_led = self.loads[1].is_some();
+        if becomes_full {
+            self.beyond = 1.0 + PRECISION;
+        } else if was_led {
+            self.beyond = self.beyond.powi(2).min(STEP);
+        }
         self.is_led = self.bad.is_none();
         self.good = rate;
         self.guess = None;
@@ -331,6 +336,9 @@ mod tests {
         let mut search = Search { good: RATE_MIN, ..Search::up_to(None) };
         search.loads[0] = Some((RATE_MIN as f64, 5.0));
         search.keep(100_000, Some(45.0));
+        assert_eq!(search.next(), Some(216_912), "by the line");
+        search.keep(200_000, Some(88.0));
+        assert_eq!(search.next(), Some(233_280), "further than the line, which was wrong once");
         search.keep(200_000, Some(91.0));
         assert_eq!(search.next(), Some(216_000));
         search.keep(216_000, Some(91.5));
