@@ -205,6 +205,9 @@ pub enum SceneError {
 }
 
 impl Scene {
+    /// Usual [`Scene::windows_more`]: with both a run has seven times the window asked for.
+    pub const WINDOWS_MORE: u32 = 2;
+
     /// Scene of a cloud run of this program with every default: one t3.medium for each validator,
     /// the load of paper 000, Ed25519.
     #[must_use]

@@ -219,7 +219,7 @@ impl Options {
             scene.load.arrivals = Arrivals::Closed(self.request_operations);
         }
         scene.loss = self.loss;
-        scene.windows_more = if self.fixed_window { 0 } else { WINDOWS_MORE };
+        scene.windows_more = if self.fixed_window { 0 } else { Scene::WINDOWS_MORE };
         scene.real_signatures = self.real_signatures;
         scene.warmup = Duration::from_secs(self.warmup);
         scene.duration = Duration::from_secs(self.duration);
@@ -255,9 +255,6 @@ impl Options {
         wanted.topology(usize::from(self.validators)).map_err(Failure::usage)
     }
 }
-
-/// Windows that may follow the first one while its figures are in doubt.
-const WINDOWS_MORE: u32 = 2;
 
 /// One way between two hosts in one place, without a wide-area network.
 const NEAR: Duration = Duration::from_micros(100);

@@ -27,11 +27,8 @@ const HEIGHTS_PER_S: f64 = 18.0;
 /// Factor by which a build without optimisation is taken to be slower; not measured either.
 const UNOPTIMISED: f64 = 5.0;
 
-/// Windows that may follow a point's first one while its figures are in doubt, each twice as long
-/// as the one before.
-const WINDOWS_MORE: u32 = 2;
-/// The same of a search's points, which may be given up: a search asks whether a rate is kept up
-/// with, and a point that is still in doubt then is not.
+/// Windows that may follow a search's points, which may be given up: a search asks whether a rate
+/// is kept up with, and a point that is still in doubt then is not.
 const SEARCH_WINDOWS_MORE: u32 = 1;
 
 /// Runs scenes in virtual time.
@@ -126,7 +123,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         windows_more: match limit {
             _ if setup.fixed_window => 0,
             Some(_) => SEARCH_WINDOWS_MORE,
-            None => WINDOWS_MORE,
+            None => Scene::WINDOWS_MORE,
         },
         ramp: Duration::from_millis(setup.ramp_ms),
         give_up: limit,
