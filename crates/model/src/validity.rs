@@ -33,7 +33,7 @@ pub(crate) fn doubts(scene: &Scene, estimate: &Estimate) -> Vec<Doubt> {
         doubts.push(Doubt::ViewChanges { views: estimate.timeouts });
     }
     doubts.extend(drifts(&estimate.seconds));
-    // What was refused came in before, or in an earlier window.
+    // A refusal is taken off what came in when it is heard, however long before that was.
     if estimate.refused == 0 {
         doubts.extend(shrinks(&estimate.seconds));
     }

@@ -212,8 +212,8 @@ impl Search {
         Some(wanted.max(least).min(most) as u64)
     }
 
-    /// The next rate while nothing was too much: where the bottleneck would be full, and from the
-    /// first that fills it on each time further than the last.
+    /// The next rate while nothing was too much: where the bottleneck would be full, and each time
+    /// further than the last, but for the one after the first that fills it.
     fn higher(self) -> u64 {
         let good = self.good as f64;
         let next = match self.full_at() {
